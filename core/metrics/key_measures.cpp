@@ -1,11 +1,13 @@
 // Measures of keys: volume spanned by the kept ones, their similarity, norms of keys, values and queries, and the rank
 // correlation of scores with later attention.
+#include "core/base/average_ranks.h"
 #include "core/metrics/measure_work.h"
 #include "core/metrics/statistics.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -163,16 +165,45 @@ MeasureValues effectiveBudget(MeasureWork& work) {
     });
 }
 
+/// [Hq, cut] ranks of the evaluation queries' mean attention, by halves and so exact as floats.
+const HostTensor& futureRanks(MeasureWork& work) {
+    const auto make = [&] {
+        MeasureValues ranks;
+        const HostTensor& mass = work.futureMass();
+        const std::int64_t cut = work.input().attention.cut;
+        ranks.perVector.shape = {work.queryHeads(), cut};
+        for (std::int64_t h = 0; h < work.queryHeads(); ++h) {
+            const std::span<const float> row = headRow(mass, h).first(static_cast<std::size_t>(cut));
+            std::ranges::copy(averageRanks(std::vector<double>(row.begin(), row.end())),
+                              std::back_inserter(ranks.perVector.data));
+        }
+        return ranks;
+    };
+    return work.ofLayer("ranks of future mass", make).perVector;
+}
+
+bool hasNaN(std::span<const float> numbers) {
+    return std::ranges::any_of(numbers, [](float x) { return std::isnan(x); });
+}
+
 MeasureValues scoreCorrelation(MeasureWork& work) {
     const HostTensor &scores = work.input().scores, &mass = work.futureMass();
     const auto cut = static_cast<std::size_t>(scores.shape[1]);
     const bool perQueryHead = scores.shape[0] > work.kvHeads();
+    std::vector<std::vector<double>> ranks(static_cast<std::size_t>(scores.shape[0])); // of rows without NaN
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h) {
-        const std::span<const float> score = headRow(scores, perQueryHead ? h : work.kvHeadOf(h));
-        const std::span<const float> later = headRow(mass, h).first(cut);
-        const std::vector<double> x(score.begin(), score.end()), y(later.begin(), later.end());
-        values.push_back(spearman(x, y));
+        work.checkpoint().stopPoint();
+        const std::int64_t row = perQueryHead ? h : work.kvHeadOf(h);
+        const std::span<const float> score = headRow(scores, row), later = headRow(mass, h).first(cut);
+        const std::vector<double> x(score.begin(), score.end());
+        if (hasNaN(score) || hasNaN(later)) {
+            values.push_back(spearman(x, std::vector<double>(later.begin(), later.end())));
+            continue;
+        }
+        if (ranks[row].empty()) ranks[row] = averageRanks(x);
+        const std::span<const float> ofLater = headRow(futureRanks(work), h);
+        values.push_back(correlationOfRanks(ranks[row], std::vector<double>(ofLater.begin(), ofLater.end())));
     }
     return perHeadValues(std::move(values));
 }

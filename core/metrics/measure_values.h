@@ -2,6 +2,8 @@
 
 #include "core/metrics/fidelity.h"
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +22,10 @@ struct MeasureValues {
     double mean() const { return meanOfNumbers(perHead); }
 };
 
+/// Returns values that no selection changes, made on the first call with their name.
+using ValuesOfLayer = std::function<std::shared_ptr<const MeasureValues>(const std::string& name,
+                                                                         const std::function<MeasureValues()>& make)>;
+
 /// Everything that measures read. `fidelity` belongs to `kept`.
 struct MeasureInput {
     const Engine& engine;
@@ -32,6 +38,8 @@ struct MeasureInput {
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
     Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
     Tensor allQueries = {};             ///< [Hq, w', d] all that were captured, before and after the cut
+    RecentSums* recent = nullptr;       ///< of the layer and its evaluation queries; null: every set from nothing
+    ValuesOfLayer ofLayer = {};         ///< shared by the selections of that layer; null: made anew for each
 };
 
 } // namespace kvscope

@@ -4,7 +4,11 @@
 #include "core/metrics/measure_card.h"
 #include "core/metrics/measure_values.h"
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace kvscope {
@@ -22,7 +26,9 @@ public:
     std::int64_t queryCount() const { return m_input.attention.queries.size(1); }
     std::int64_t kvHeadOf(std::int64_t queryHead) const { return m_input.attention.rule.gqaGroupOf[queryHead]; }
 
-    const WeightedAttention& left();    ///< attention over the kept tokens
+    const WeightedAttention& left(); ///< attention over the kept tokens
+    /// What `make` returns, made once for all selections.
+    const MeasureValues& ofLayer(const std::string& name, const std::function<MeasureValues()>& make);
     const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();  ///< [Hkv, w] ||V_j||_op
     const HostTensor& futureMass();     ///< [Hq, n] mean attention of the evaluation queries
@@ -37,7 +43,8 @@ private:
     const MeasureInput& m_input;
     const Checkpoint& m_checkpoint;
     std::optional<WeightedAttention> m_left;
-    std::optional<HostTensor> m_frobenius, m_operator, m_future, m_entropies, m_singular;
+    std::map<std::string, std::shared_ptr<const MeasureValues>> m_ofLayer;
+    std::optional<HostTensor> m_singular;
     std::optional<std::vector<std::vector<TokenIndex>>> m_kept;
 };
 

@@ -94,78 +94,106 @@ std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<con
     std::vector<MeasureValues> values;
     for (const std::string& id : ids) {
         checkpoint.at(static_cast<double>(values.size()), static_cast<double>(ids.size()));
-        values.push_back(entryOf(id).compute(work));
+        const MeasureEntry& entry = entryOf(id);
+        const auto compute = [&] { return entry.compute(work); };
+        values.push_back(entry.card.subject == MeasureSubject::Layer ? work.ofLayer(id, compute) : compute());
         values.back().id = id;
     }
     return values;
 }
 
 const WeightedAttention& MeasureWork::left() {
-    if (!m_left) m_left = leftAttention(engine(), m_input.attention, m_input.kept, m_checkpoint);
+    if (m_left) return *m_left;
+    const FidelityInput& in = m_input.attention;
+    if (in.moved)
+        m_left = leftAttention(engine(), in, m_input.kept, m_checkpoint);
+    else
+        m_left = engine().weightedAttention({.queries = in.queries,
+                                             .keys = in.keys,
+                                             .values = in.values,
+                                             .firstQuery = in.firstQuery,
+                                             .cut = in.cut,
+                                             .rule = in.rule,
+                                             .kept = m_input.kept,
+                                             .recent = m_input.recent},
+                                            m_checkpoint);
     return *m_left;
 }
 
+const MeasureValues& MeasureWork::ofLayer(const std::string& name, const std::function<MeasureValues()>& make) {
+    std::shared_ptr<const MeasureValues>& values = m_ofLayer[name];
+    if (!values) values = m_input.ofLayer ? m_input.ofLayer(name, make) : std::make_shared<const MeasureValues>(make());
+    return *values;
+}
+
 const HostTensor& MeasureWork::frobeniusNorms() {
-    if (m_frobenius) return *m_frobenius;
-    const HostTensor norms = engine().rowNorms(m_input.attention.values, m_checkpoint);
-    const std::int64_t n = norms.shape[1], first = m_input.attention.firstQuery;
-    m_frobenius = table(kvHeads(), queryCount());
-    for (std::int64_t h = 0; h < kvHeads(); ++h) {
-        double squares = 0;
-        for (std::int64_t i = 0; i < first + queryCount(); ++i) {
-            const double norm = norms.data[h * n + i];
-            squares += norm * norm;
-            if (i >= first) m_frobenius->data[h * queryCount() + i - first] = static_cast<float>(std::sqrt(squares));
+    const auto make = [this] {
+        const HostTensor norms = engine().rowNorms(m_input.attention.values, m_checkpoint);
+        const std::int64_t n = norms.shape[1], first = m_input.attention.firstQuery;
+        HostTensor sums = table(kvHeads(), queryCount());
+        for (std::int64_t h = 0; h < kvHeads(); ++h) {
+            double squares = 0;
+            for (std::int64_t i = 0; i < first + queryCount(); ++i) {
+                const double norm = norms.data[h * n + i];
+                squares += norm * norm;
+                if (i >= first) sums.data[h * queryCount() + i - first] = static_cast<float>(std::sqrt(squares));
+            }
         }
-    }
-    return *m_frobenius;
+        return perQueryValues(std::move(sums));
+    };
+    return ofLayer("Frobenius norms of values", make).perQuery;
 }
 
 const HostTensor& MeasureWork::operatorNorms() {
-    if (!m_operator)
-        m_operator = engine().prefixOperatorNorms(m_input.attention.values, m_input.attention.firstQuery, queryCount(),
-                                                  m_checkpoint);
-    return *m_operator;
+    const auto make = [this] {
+        return perQueryValues(engine().prefixOperatorNorms(m_input.attention.values, m_input.attention.firstQuery,
+                                                           queryCount(), m_checkpoint));
+    };
+    return ofLayer("operator norms of values", make).perQuery;
 }
 
 const HostTensor& MeasureWork::futureMass() {
-    if (!m_future) {
+    const auto make = [this] {
         const FidelityInput& in = m_input.attention;
-        m_future = engine().attentionColumnSums({in.queries, in.keys, in.firstQuery, {}, in.rule}, m_checkpoint);
-        for (float& mass : m_future->data) mass /= static_cast<float>(queryCount());
-    }
-    return *m_future;
+        MeasureValues mass;
+        mass.perVector = engine().attentionColumnSums({in.queries, in.keys, in.firstQuery, {}, in.rule}, m_checkpoint);
+        for (float& one : mass.perVector.data) one /= static_cast<float>(queryCount());
+        return mass;
+    };
+    return ofLayer("future mass", make).perVector;
 }
 
 // The weights of a few rows at a time, one per cell of an attention map, so that no n x n table is stored.
 const HostTensor& MeasureWork::entropies() {
-    if (m_entropies) return *m_entropies;
     constexpr std::int64_t kCells = std::int64_t{1} << 22;
-    const FidelityInput& in = m_input.attention;
-    m_entropies = table(queryHeads(), queryCount());
-    for (std::int64_t h = 0; h < queryHeads(); ++h) {
-        AttentionMapInput map;
-        map.queries = in.queries;
-        map.keys = in.keys;
-        map.firstQuery = in.firstQuery;
-        map.rule = in.rule;
-        map.queryHeads = {static_cast<std::int32_t>(h)};
-        const float* logSums = m_input.exact.logDenominator.data.data() + h * queryCount();
-        map.rowLogSumExps = {{1, queryCount()}, {logSums, logSums + queryCount()}};
-        map.keyEnd = map.width = in.firstQuery + queryCount();
-        const std::int64_t rows = std::max<std::int64_t>(1, kCells / map.width);
-        for (std::int64_t first = 0; first < queryCount(); first += rows) {
-            map.height = std::min(rows, queryCount() - first);
-            map.rowBegin = in.firstQuery + first;
-            map.rowEnd = map.rowBegin + map.height;
-            const HostTensor weights = engine().attentionMap(map, m_checkpoint).cells;
-            for (std::int64_t r = 0; r < map.height; ++r)
-                m_entropies->data[h * queryCount() + first + r] = static_cast<float>(
-                    entropyOf({weights.data.data() + r * map.width, static_cast<std::size_t>(map.width)},
-                              std::exp(in.rule.sinkOf(h) - double{logSums[first + r]})));
+    const auto make = [this] {
+        const FidelityInput& in = m_input.attention;
+        HostTensor entropies = table(queryHeads(), queryCount());
+        for (std::int64_t h = 0; h < queryHeads(); ++h) {
+            AttentionMapInput map;
+            map.queries = in.queries;
+            map.keys = in.keys;
+            map.firstQuery = in.firstQuery;
+            map.rule = in.rule;
+            map.queryHeads = {static_cast<std::int32_t>(h)};
+            const float* logSums = m_input.exact.logDenominator.data.data() + h * queryCount();
+            map.rowLogSumExps = {{1, queryCount()}, {logSums, logSums + queryCount()}};
+            map.keyEnd = map.width = in.firstQuery + queryCount();
+            const std::int64_t rows = std::max<std::int64_t>(1, kCells / map.width);
+            for (std::int64_t first = 0; first < queryCount(); first += rows) {
+                map.height = std::min(rows, queryCount() - first);
+                map.rowBegin = in.firstQuery + first;
+                map.rowEnd = map.rowBegin + map.height;
+                const HostTensor weights = engine().attentionMap(map, m_checkpoint).cells;
+                for (std::int64_t r = 0; r < map.height; ++r)
+                    entropies.data[h * queryCount() + first + r] = static_cast<float>(
+                        entropyOf({weights.data.data() + r * map.width, static_cast<std::size_t>(map.width)},
+                                  std::exp(in.rule.sinkOf(h) - double{logSums[first + r]})));
+            }
         }
-    }
-    return *m_entropies;
+        return perQueryValues(std::move(entropies));
+    };
+    return ofLayer("entropies", make).perQuery;
 }
 
 const std::vector<std::vector<TokenIndex>>& MeasureWork::keptTokens() {

@@ -169,16 +169,20 @@ double spearman(std::span<const double> x, std::span<const double> y) {
             a.push_back(x[i]);
             b.push_back(y[i]);
         }
-    if (a.size() < 2) return NAN;
-    const std::vector<double> ranksA = averageRanks(a), ranksB = averageRanks(b);
-    const double mean = 0.5 * static_cast<double>(a.size() + 1);
-    double both = 0, ofA = 0, ofB = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        both += (ranksA[i] - mean) * (ranksB[i] - mean);
-        ofA += (ranksA[i] - mean) * (ranksA[i] - mean);
-        ofB += (ranksB[i] - mean) * (ranksB[i] - mean);
+    return correlationOfRanks(averageRanks(a), averageRanks(b));
+}
+
+double correlationOfRanks(std::span<const double> x, std::span<const double> y) {
+    assert(x.size() == y.size());
+    if (x.size() < 2) return NAN;
+    const double mean = 0.5 * static_cast<double>(x.size() + 1);
+    double both = 0, ofX = 0, ofY = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        both += (x[i] - mean) * (y[i] - mean);
+        ofX += (x[i] - mean) * (x[i] - mean);
+        ofY += (y[i] - mean) * (y[i] - mean);
     }
-    return ofA > 0 && ofB > 0 ? both / std::sqrt(ofA * ofB) : NAN;
+    return ofX > 0 && ofY > 0 ? both / std::sqrt(ofX * ofY) : NAN;
 }
 
 LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::int64_t rows) {

@@ -321,6 +321,15 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     const auto cached = exact(input, checkpoint.part(0, 0.3));
     const WeightedAttention all{m_engine.download(cached->output), cached->logDenominator, cached->logNorm, {}};
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.gqaGroupOf);
+    const ValuesOfLayer ofLayer = [&](const std::string& name, const std::function<MeasureValues()>& make) {
+        const std::string key = fmt::format("{}measure|{}|{}|{}", m_prefix, name, input.cut, input.seenQueries);
+        return m_cache.get<MeasureValues>(key, checkpoint, [&] {
+            MeasureValues made = make();
+            const std::size_t bytes =
+                bytesOf(made.perQuery.shape) + bytesOf(made.perVector.shape) + made.perHead.size() * sizeof(double);
+            return StageCache::Made<MeasureValues>{std::move(made), bytes};
+        });
+    };
     const auto anyNeeds = [&](MeasureNeed need) {
         return std::ranges::any_of(ids, [&](const std::string& id) { return measureById(id).need == need; });
     };
@@ -331,7 +340,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
     std::vector<MeasureValues> values = measureLayer(
         {m_engine, input, all, fidelity, kept, result.queryHeadScores.empty() ? result.scores : result.queryHeadScores,
-         projection, preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent())},
+         projection, preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent()), cached->recent.get(), ofLayer},
         ids, checkpoint.part(0.3, 1));
     const std::vector<std::int32_t> missing = headsNotRecorded(result);
     for (MeasureValues& one : values) leaveOutHeads(one, missing, m_layer.gqaGroupOf);
