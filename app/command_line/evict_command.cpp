@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/run/record_results.h"
+#include "core/run/run_grid.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -42,13 +43,15 @@ public:
         const auto runner = m_options.makeRunner();
         const auto random = m_random.sourceFor(capture->info());
         const Checkpoint progress = context.checkpoint("evict");
-        std::vector<std::shared_ptr<const RunResult>> results;
+        std::vector<GridPoint> points;
         for (const LayerIndex layer : layers) {
-            RunRequest request = makeRequest(capture, layer, specs[0], cut, m_options.seed, false);
-            request.random = random;
-            request.recordSteps = !m_steps.empty();
-            results.push_back(runner->run(request, progress.step(results.size(), layers.size())));
+            points.push_back({makeRequest(capture, layer, specs[0], cut, m_options.seed, false)});
+            points.back().run.random = random;
+            points.back().run.recordSteps = !m_steps.empty();
         }
+        std::vector<std::shared_ptr<const RunResult>> results;
+        runGrid(*runner, points, progress,
+                {[&](std::size_t, const auto& result, const Checkpoint&) { results.push_back(result); }});
         if (!m_steps.empty()) writeFileAtomically(m_steps, stepsText(results));
         m_random.finish();
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());

@@ -13,6 +13,7 @@
 #include "core/policies/policy_needs.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/record_results.h"
+#include "core/run/run_grid.h"
 #include "core/studies/policy_work.h"
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -196,20 +198,16 @@ public:
         const auto random = m_random.sourceFor(capture->info());
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("measure");
+        for (RunRequest& request : requests) request.random = random;
+        const std::vector<Group> groups = measured(*runner, requests, compared, seeds, progress);
         std::vector<TableRow> rows;
         for (std::size_t i = 0; i < requests.size(); ++i) {
-            RunRequest& request = requests[i];
-            request.random = random;
-            const Checkpoint part = progress.step(i, requests.size());
-            const double share = compared.empty() ? 1 : 0.5;
-            const Group group = measured(*runner, request, seeds, part.part(0, share));
-            std::optional<Group> there;
-            if (!compared.empty()) there = measured(*runner, compared[i], seeds, part.part(share, 1));
+            const RunRequest& request = requests[i];
             const auto& gqaGroupOf = capture->info().layerInfo(request.layer).gqaGroupOf;
             for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
                 if (heads.empty() || std::ranges::binary_search(heads, gqaGroupOf[q]))
-                    rows.push_back(columnsOf(
-                        {group, request.layer.value, static_cast<int>(q), gqaGroupOf[q], there ? &*there : nullptr}));
+                    rows.push_back(columnsOf({groups[i], request.layer.value, static_cast<int>(q), gqaGroupOf[q],
+                                              compared.empty() ? nullptr : &groups[requests.size() + i]}));
         }
         m_random.finish();
         writeRows(m_out, "kvscope-measures", rows, context.commandLine());
@@ -233,22 +231,38 @@ private:
         return other;
     }
 
-    /// A policy without random numbers, and a recorded list, are measured once.
-    Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds,
-                   const Checkpoint& progress) const {
-        Group group;
-        group.spec = request.recorded ? "recorded:" + request.recorded->policy : request.policy.text();
-        group.overSeeds = !m_seeds.empty();
-        group.draws = request.recorded || policyById(request.policy.policy).card().usesSeed;
-        const std::size_t count = group.draws && !request.recorded && !seeds.empty() ? seeds.size() : 1;
-        for (std::size_t i = 0; i < count; ++i) {
-            if (!seeds.empty() && !request.recorded) request.seed = static_cast<std::uint64_t>(seeds[i]);
-            const Checkpoint part = progress.step(i, count);
-            group.results.push_back(runner.run(request, part.part(0, 0.5)));
-            group.measures.push_back(runner.measure(*group.results.back(), m_metrics, part.part(0.5, 1)));
+    /// Of the requests, then of those they are compared with. All that reads one layer is measured together. A policy
+    /// without random numbers, and a recorded list, are measured once.
+    std::vector<Group> measured(const LayerRunner& runner, const std::vector<RunRequest>& requests,
+                                const std::vector<RunRequest>& compared, const std::vector<int>& seeds,
+                                const Checkpoint& progress) const {
+        std::vector<RunRequest> all = requests;
+        all.insert(all.end(), compared.begin(), compared.end());
+        std::vector<std::size_t> byLayer(all.size());
+        std::iota(byLayer.begin(), byLayer.end(), std::size_t{0});
+        std::ranges::stable_sort(byLayer, {},
+                                 [&](std::size_t i) { return std::pair(all[i].layer.value, i >= requests.size()); });
+        std::vector<Group> groups(all.size());
+        std::vector<GridPoint> points;
+        for (const std::size_t i : byLayer) {
+            Group& group = groups[i];
+            group.spec = all[i].recorded ? "recorded:" + all[i].recorded->policy : all[i].policy.text();
+            group.overSeeds = !m_seeds.empty();
+            group.draws = all[i].recorded || policyById(all[i].policy.policy).card().usesSeed;
+            const std::size_t count = group.draws && !all[i].recorded && !seeds.empty() ? seeds.size() : 1;
+            for (std::size_t s = 0; s < count; ++s) {
+                points.push_back({all[i], {}, static_cast<int>(i)});
+                if (!seeds.empty() && !all[i].recorded) points.back().run.seed = static_cast<std::uint64_t>(seeds[s]);
+            }
         }
-        if (m_work) group.work = policyWork(runner, group.results.front()->request, progress.silent());
-        return group;
+        const auto measure = [&](std::size_t point, const auto& result, const Checkpoint& checkpoint) {
+            Group& group = groups[static_cast<std::size_t>(points[point].group)];
+            group.measures.push_back(runner.measure(*result, m_metrics, checkpoint));
+            if (m_work && group.results.empty()) group.work = policyWork(runner, result->request, progress.silent());
+            group.results.push_back(result);
+        };
+        runGrid(runner, points, progress, {measure});
+        return groups;
     }
 
     std::vector<RunRequest> makeRequests(const std::shared_ptr<const CaptureReader>& capture) const {
