@@ -1,6 +1,7 @@
 // Greedy k-center with few distances. A row's distance to its nearest centre only falls, so an outdated value is an
 // upper bound: only rows with the largest bound are compared with the centres they have missed, first in float, whose
-// error is bounded. The picks equal those of the plain algorithm.
+// error is bounded. A missed centre that lies twice as far from a row's nearest centre as the row does is no nearer
+// (triangle inequality), and is left out. The picks equal those of the plain algorithm.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include "core/base/error.h"
@@ -76,7 +77,19 @@ public:
 private:
     void rememberCentre(TokenIndex row) {
         const float* key = m_keys + std::int64_t{row} * m_depth;
+        const std::size_t before = m_between.size();
+        std::vector<float> between(before);
+        m_kernels.floatDistances(m_centres.data(), std::ssize(m_between), m_depth, key, between.data());
+        for (std::size_t centre = 0; centre < before; ++centre) m_between[centre].push_back(between[centre]);
+        m_between.emplace_back();
         m_centres.insert(m_centres.end(), key, key + m_depth);
+    }
+
+    /// The next centre from `from` on that may be nearer than centre `own`, or one that may not from there on.
+    std::int32_t next(std::int32_t own, std::int32_t from, std::int32_t end, double fourTimes, bool nearer) const {
+        const float* between = m_between[own].data() - own - 1;
+        while (from < end && isFarther(between[from], fourTimes) == nearer) ++from;
+        return from;
     }
 
     /// The distance in double that `squared` stands for is at least `nearest`. Not known where floats leave their
@@ -93,19 +106,32 @@ private:
         const std::int32_t from = m_state.compared[row], missed = all - from;
         if (missed == 0) return;
         m_missed.resize(static_cast<std::size_t>(missed));
-        const float* key = m_keys + row * m_depth;
-        m_kernels.floatDistances(m_centres.data() + from * m_depth, missed, m_depth, key, m_missed.data());
-        double& nearest = m_state.distances[row];
-        for (std::int32_t i = 0; i < missed; ++i) {
-            if (isFarther(m_missed[i], nearest)) continue;
-            double distance = 0;
-            m_kernels.rowDistances(m_centres.data() + (from + i) * m_depth, 1, m_depth, key, &distance);
-            if (distance < nearest) {
-                nearest = distance;
-                m_state.centre[row] = from + i;
-            }
+        const std::int32_t own = m_state.centre[row];
+        const double fourTimes = 4 * (1 + 1e-9) * m_state.distances[row]; // sums of doubles are off by less
+        if (from == 0) compareWith(row, from, all);
+        for (std::int32_t begin = from; from > 0 && begin < all;) {
+            begin = next(own, begin, all, fourTimes, true);
+            const std::int32_t end = next(own, begin, all, fourTimes, false);
+            compareWith(row, begin, end);
+            begin = end;
         }
         m_state.compared[row] = all;
+    }
+
+    /// With centres [begin, end).
+    void compareWith(TokenIndex row, std::int32_t begin, std::int32_t end) {
+        const float* key = m_keys + row * m_depth;
+        m_kernels.floatDistances(m_centres.data() + begin * m_depth, end - begin, m_depth, key, m_missed.data());
+        double& nearest = m_state.distances[row];
+        for (std::int32_t centre = begin; centre < end; ++centre) {
+            if (isFarther(m_missed[centre - begin], nearest)) continue;
+            double distance = 0;
+            m_kernels.rowDistances(m_centres.data() + centre * m_depth, 1, m_depth, key, &distance);
+            if (distance < nearest) {
+                nearest = distance;
+                m_state.centre[row] = centre;
+            }
+        }
     }
 
     Bound freshTop() {
@@ -127,6 +153,7 @@ private:
     GreedyCenters& m_state;
     std::vector<float> m_centres; // contiguous, so that a row is compared with missed centres in one sweep
     std::vector<float> m_missed;
+    std::vector<std::vector<float>> m_between; ///< of each centre: squared distances to those after it
     std::priority_queue<Bound> m_bounds;
 };
 
