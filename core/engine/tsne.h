@@ -11,13 +11,21 @@
 namespace kvscope {
 
 // t-distributed stochastic neighbour embedding of the rows of one head (van der Maaten and Hinton, JMLR 9, 2008) into
-// two dimensions. Affinities come from the 3 x perplexity nearest rows (van der Maaten, JMLR 15, 2014, section 4.1),
-// the repulsion is exact: no tree, no approximation of the gradient. Works on host numbers beside any engine; results
-// do not depend on thread count or instruction set.
+// two dimensions. Affinities come from the 3 x perplexity nearest rows (van der Maaten, JMLR 15, 2014, section 4.1).
+// Works on host numbers beside any engine; results do not depend on thread count or instruction set.
 
-inline constexpr std::int64_t kMostTsneRows = 8192;
+inline constexpr std::int64_t kMostTsneRows = 65536;
+/// The repulsion of up to as many rows is exact, that of more is interpolated on a grid.
+inline constexpr std::int64_t kMostExactTsneRows = 8192;
 /// Nearest rows for the quality measure Embedding::neighboursKept.
 inline constexpr int kEvaluatedNeighbours = 10;
+
+/// How the repulsion between points is summed. Exact: over all pairs, n^2 work in each step. Grid: its potential is
+/// convolved on a grid and interpolated, 1 % off as a whole, up to 3 % where points are sparse (tests/engine).
+enum class TsneRepulsion { Exact, Grid };
+inline TsneRepulsion repulsionFor(std::int64_t rows) {
+    return rows > kMostExactTsneRows ? TsneRepulsion::Grid : TsneRepulsion::Exact;
+}
 
 /// Threads and instruction set; they do not change the result.
 struct TsneWorkers {
@@ -37,7 +45,7 @@ struct TsneAffinities {
 };
 
 /// Euclidean distances in double, ties to the lower row. rows [n, d] with 3 x perplexity < n <= kMostTsneRows. Throws
-/// Error where n does not fit or a row is not finite. n^2 d work.
+/// Error where n does not fit or a row is not finite. n^2 d work, in float where that decides.
 TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const TsneWorkers& workers,
                               const Checkpoint& checkpoint);
 
@@ -48,7 +56,7 @@ struct TsneGradient {
     double divergence = 0;        ///< in nats, without the exaggeration
 };
 TsneGradient tsneGradient(const TsneAffinities& affinities, const std::vector<double>& points, double exaggeration,
-                          const TsneWorkers& workers);
+                          const TsneWorkers& workers, TsneRepulsion repulsion = TsneRepulsion::Exact);
 
 struct TsneRequest {
     double perplexity = 30;
@@ -62,9 +70,11 @@ struct Embedding {
     int iteration = 0;         ///< gradient steps taken
     double divergence = 0;     ///< nats
     double neighboursKept = 0; ///< mean share of a row's nearest rows kept by the embedding; NaN in a snapshot
+    TsneRepulsion repulsion = TsneRepulsion::Exact;
 };
 
-/// Gradient descent with momentum and gains. `snapshot` receives intermediate embeddings.
+/// Gradient descent with momentum and gains, with the repulsion for the number of rows. `snapshot` receives
+/// intermediate embeddings.
 Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, const TsneWorkers& workers,
                const Checkpoint& checkpoint, const std::function<void(Embedding)>& snapshot = {});
 

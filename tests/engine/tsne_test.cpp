@@ -163,6 +163,64 @@ private slots:
             }
     }
 
+    // Half of the points in a clump, from the width of a random start to more than an embedding spreads. A grid of more
+    // nodes has no smaller spacing, so points that are far from each other are off most.
+    void gridIsCloseToAllPairs() {
+        const std::size_t n = 2000;
+        const TsneAffinities affinities = tsneAffinities(clouds(13, n, 4, 3, 5), 20, {}, {});
+        for (const double width : {1e-4, 0.3, 2.0, 5.0, 9.0, 16.0, 25.0, 60.0}) {
+            std::vector<double> points = randomPoints(17, n, width);
+            for (std::size_t c = 0; c < n; ++c) points[c] = 0.1 * points[c] + 2 * width;
+            const TsneGradient all = tsneGradient(affinities, points, 0, {}); // without attraction
+            const TsneGradient grid = tsneGradient(affinities, points, 0, {}, TsneRepulsion::Grid);
+            double error = 0, size = 0, mean[2] = {};
+            for (std::size_t c = 0; c < 2 * n; ++c) mean[c % 2] += (grid.gradient[c] - all.gradient[c]) / double(n);
+            for (std::size_t c = 0; c < 2 * n; ++c) { // what moves all points alike is taken away in every step
+                error += std::pow(grid.gradient[c] - all.gradient[c] - mean[c % 2], 2);
+                size += std::pow(all.gradient[c], 2);
+            }
+            error = std::sqrt(error / size);
+            const double divergence = grid.divergence - all.divergence;
+            const QString what = QString("width %1: %2, divergence %3").arg(width).arg(error).arg(divergence);
+            QVERIFY2(error > 0 && error < (width < 30 ? 0.01 : 0.03) && std::abs(divergence) < 1e-3, qPrintable(what));
+        }
+    }
+
+    void nearestRowsAreFoundWhereFloatsAreCoarse_data() {
+        QTest::addColumn<double>("factor");
+        QTest::addColumn<double>("offset");
+        QTest::addColumn<double>("outlier");
+        QTest::newRow("usual") << 1.0 << 0.0 << 0.0;
+        QTest::newRow("far from the origin") << 1e-3 << 1000.0 << 0.0;
+        QTest::newRow("beside one far away") << 1.0 << 0.0 << 1e5;
+        QTest::newRow("huge") << 1e37 << 0.0 << 0.0;
+        QTest::newRow("tiny") << 1e-37 << 0.0 << 0.0;
+        QTest::newRow("below floats' range beside one") << 1e-30 << 0.0 << 1.0;
+    }
+
+    void nearestRowsAreFoundWhereFloatsAreCoarse() {
+        QFETCH(double, factor);
+        QFETCH(double, offset);
+        QFETCH(double, outlier);
+        const std::int64_t n = 700;
+        HostTensor rows = clouds(31, n, 12, 4, 3);
+        for (float& x : rows.data) x = static_cast<float>(double(x) * factor + offset);
+        for (std::int64_t c = 0; c < 12; ++c) {
+            for (std::int64_t i = 0; i < 40; ++i)
+                rows.data[std::size_t(600 + i) * 12 + std::size_t(c)] = rows.data[std::size_t(c)];
+            if (outlier > 0) rows.data[std::size_t(12 * 50 + c)] = static_cast<float>(outlier);
+        }
+        const TsneAffinities affinities = tsneAffinities(rows, 5, {}, {});
+        for (std::int64_t i = 0; i < n; ++i) {
+            std::vector<std::pair<double, std::int32_t>> others;
+            for (std::int64_t j = 0; j < n; ++j)
+                if (j != i) others.push_back({squaredDistance(rows, i, j), std::int32_t(j)});
+            std::sort(others.begin(), others.end());
+            for (std::size_t k = 0; k < 10; ++k)
+                QCOMPARE(affinities.nearest[std::size_t(i) * 10 + k], others[k].second);
+        }
+    }
+
     void costFallsOnceTheExaggerationIsOver() {
         const TsneAffinities affinities = tsneAffinities(clouds(3, 300, 16, 5, 6), 20, {}, {});
         std::vector<double> costs;
@@ -204,6 +262,24 @@ private slots:
                  qPrintable(QString::number(picture.neighboursKept)));
     }
 
+    void neighboursKeptIsTheMeanOverAllRows() {
+        const std::int64_t n = 300;
+        HostTensor rows = clouds(41, n, 3, 2, 4);
+        for (std::int64_t i = 0; i < 60; ++i) rows.data[std::size_t(i)] = rows.data[0]; // rows that are equal
+        const TsneAffinities affinities = tsneAffinities(rows, 10, {}, {});
+        const Embedding picture = tsne(affinities, {.perplexity = 10, .iterations = 60}, {}, {});
+        int kept = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            std::vector<std::pair<double, std::int32_t>> others;
+            for (std::int64_t j = 0; j < n; ++j)
+                if (j != i) others.push_back({squaredDistance(picture.points, i, j), std::int32_t(j)});
+            std::sort(others.begin(), others.end());
+            const auto first = affinities.nearest.begin() + i * 10;
+            for (std::size_t k = 0; k < 10; ++k) kept += int(std::count(first, first + 10, others[k].second));
+        }
+        QCOMPARE(picture.neighboursKept, double(kept) / double(10 * n));
+    }
+
     // A plane needs no unfolding, so its neighbours stay; a single step from a random start keeps about 10 in 200.
     void neighboursKeptCountsNeighbours() {
         const TsneAffinities affinities = tsneAffinities(clouds(2, 200, 2, 1, 0), 10, {}, {});
@@ -230,6 +306,23 @@ private slots:
         QVERIFY(tsne(affinities, {.iterations = 120, .seed = 4}, {}, {}).points.data != one.points.data);
     }
 
+    void moreRowsThanPairsAllowAreInterpolated() {
+        const HostTensor rows = clouds(19, kMostExactTsneRows + 1, 3, 4, 40);
+        const TsneRequest request{.iterations = 90, .seed = 3};
+        const TsneAffinities affinities = tsneAffinities(rows, 10, {}, {});
+        const Embedding one = tsne(affinities, request, {1, "v2"}, {});
+        QVERIFY(one.repulsion == TsneRepulsion::Grid);
+        QVERIFY2(one.neighboursKept > 0.1, qPrintable(QString::number(one.neighboursKept)));
+        for (const TsneWorkers& workers : {TsneWorkers{1, ""}, {2, ""}, {3, "v2"}}) {
+            const Embedding other = tsne(affinities, request, workers, {});
+            QVERIFY2(other.points.data == one.points.data,
+                     qPrintable(QString("%1 threads, %2").arg(workers.threads).arg(workers.instructionSet.c_str())));
+            QCOMPARE(other.divergence, one.divergence);
+        }
+        QVERIFY(tsne(tsneAffinities(clouds(19, 300, 3, 4, 40), 10, {}, {}), request, {}, {}).repulsion ==
+                TsneRepulsion::Exact);
+    }
+
     void tooManyPointsAreRefusedWithARemedy() {
         const auto refusal = [](const HostTensor& rows, double perplexity) {
             try {
@@ -239,8 +332,8 @@ private slots:
             }
             return QString();
         };
-        const QString tooMany = refusal({{8193, 1}, std::vector<float>(8193)}, 30);
-        QVERIFY2(tooMany.contains("8192 points") && tooMany.contains("8193") && tooMany.contains("method=pca"),
+        const QString tooMany = refusal({{65537, 1}, std::vector<float>(65537)}, 30);
+        QVERIFY2(tooMany.contains("65536 points") && tooMany.contains("65537") && tooMany.contains("method=pca"),
                  qPrintable(tooMany));
         const QString tooFew = refusal(clouds(1, 90, 2, 1, 0), 30);
         QVERIFY2(tooFew.contains("90 neighbours") && tooFew.contains("below 30"), qPrintable(tooFew));

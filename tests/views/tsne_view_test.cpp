@@ -227,16 +227,16 @@ private slots:
     }
 
     void tooManyTokensAreRefusedWithARemedy() {
-        const auto capture = makeRandomCapture(5, 8193, 1, 1, 1, 2);
+        const auto capture = makeRandomCapture(5, 65537, 1, 1, 1, 2);
         ViewInput input = makeInput(capture, {"streaming_llm@0.1"}, 0, 0);
         const ParameterValues options = tsneOptions();
         try {
             fillData(input, view(), options);
-            QFAIL("8,193 points were taken");
+            QFAIL("65,537 points were taken");
         } catch (const Error& error) {
             input.data = {.value = {}, .computing = false, .progress = 0, .error = error.what()};
         }
-        QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "8192 points"));
+        QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "65536 points"));
         QVERIFY(view().finding(input, options).find("method=pca") != std::string::npos);
         input.data = {};
         QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)),

@@ -19,7 +19,7 @@ ParameterTable makeOptions() {
     return {
         choiceRow("method", "Method",
                   {{"pca", "principal axes", "a plane through the vectors, with the variance that it holds"},
-                   {"tsne", "t-SNE", "up to 8,192 tokens; takes seconds"}},
+                   {"tsne", "t-SNE", "up to 65,536 tokens; takes seconds"}},
                   Stage::Features,
                   "How tokens find their places. t-SNE keeps neighbours together and nothing else: no axes, no "
                   "distances, no densities.",

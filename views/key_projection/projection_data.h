@@ -16,6 +16,7 @@ struct TsneRun {
     int iteration = 0;         ///< less than asked for: still on its way
     double divergence = 0;     ///< nats
     double neighboursKept = 0; ///< NaN on the way
+    TsneRepulsion repulsion = TsneRepulsion::Exact;
 };
 
 /// Projected tensors of one head, shared by all panes.

@@ -62,7 +62,8 @@ void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string&
 } // namespace
 
 std::string tsneLabel(const TsneRun& run) {
-    return fmt::format("perplexity {:g}, seed {}", run.request.perplexity, run.request.seed);
+    return fmt::format("perplexity {:g}, seed {}{}", run.request.perplexity, run.request.seed,
+                       run.repulsion == TsneRepulsion::Grid ? ", repulsion on a grid" : "");
 }
 
 std::string tsneNote(const TsneRun& run) {

@@ -84,7 +84,7 @@ std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const
                                               const Embedding& embedding) {
     auto data = std::make_shared<ProjectionData>(plain);
     data->keys = embedding.points;
-    data->tsne = {request, embedding.iteration, embedding.divergence, embedding.neighboursKept};
+    data->tsne = {request, embedding.iteration, embedding.divergence, embedding.neighboursKept, embedding.repulsion};
     return data;
 }
 

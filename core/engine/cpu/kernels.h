@@ -61,6 +61,17 @@ struct FastLogits {
     float* logits; ///< [terms, kMaxLanes]
 };
 
+/// One pass of a Fourier transform of complex numbers side by side in kFourierLanes lanes: radix 2, 3 or 4. The parts
+/// that are finished are `stride` long (Stockham).
+struct FourierPass {
+    const double *fromRe, *fromIm; ///< [length, kFourierLanes]
+    double *toRe, *toIm;           ///< the same, elsewhere
+    std::int64_t length, stride;
+    int radix;
+    const double *cosines, *sines; ///< [length] of -2 pi k / length
+};
+inline constexpr std::int64_t kFourierLanes = 8;
+
 /// Points per step of the repulsion; arrays are padded to a multiple of it.
 inline constexpr std::int64_t kRepulsionStep = 256;
 
@@ -111,6 +122,11 @@ struct Kernels {
     /// += sum of w^2 (x_row - x) and w^2 (y_row - y), where w = 1 / (1 + squared distance). Pairs in float, in 16
     /// partial sums a step; steps in double.
     void (*repulsion)(const float* x, const float* y, std::int64_t count, std::int64_t row, double* sums);
+    void (*fourierPass)(const FourierPass& pass);
+    /// sums[0] and sums[1] += sum over `count` columns j of affinity w (x - x_j) and w (y - y_j), w as above, of the
+    /// point `row` of points [n, 2]. In double, in 8 partial sums.
+    void (*attraction)(const float* points, const std::int32_t* columns, const float* affinities, std::int64_t count,
+                       std::int64_t row, double* sums);
 
     // kernels/fast_attention.cpp: float, outside the index contract. x is [terms, kMaxLanes], all lanes are computed.
     void (*fastLogits)(const FastLogits& logits);

@@ -1,15 +1,19 @@
-// The embedding half of t-SNE: attraction between neighbours, repulsion between all pairs (kernel `repulsion`), so the
-// gradient is exact up to float rounding within a pair.
+// The embedding half of t-SNE: attraction between neighbours, and repulsion between all pairs, either each in float
+// (kernel `repulsion`) or on a grid.
 #include "core/engine/tsne.h"
 
 #include "core/base/portable_log.h"
 #include "core/base/random.h"
 #include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/repulsion_grid.h"
 #include "core/engine/cpu/workers.h"
 
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <queue>
 
 namespace kvscope {
 
@@ -24,9 +28,10 @@ constexpr int kLongestExaggeration = 250; // iterations
 /// Sums over all pairs of points.
 class Pairs {
 public:
-    Pairs(const TsneAffinities& affinities, const TsneWorkers& workers)
-        : m_affinities(affinities), m_kernels(kernelsFor(workers.instructionSet)), m_workers(workers.threads),
-          m_rows(affinities.rows()) {
+    Pairs(const TsneAffinities& affinities, const TsneWorkers& workers, TsneRepulsion repulsion)
+        : m_affinities(affinities), m_narrow(affinities.affinity.begin(), affinities.affinity.end()),
+          m_kernels(kernelsFor(workers.instructionSet)), m_workers(workers.threads), m_rows(affinities.rows()) {
+        if (repulsion == TsneRepulsion::Grid) m_grid.emplace(m_kernels, m_workers);
         const std::int64_t padded = (m_rows + kRepulsionStep - 1) / kRepulsionStep * kRepulsionStep;
         m_x.assign(static_cast<std::size_t>(padded), kFarAway);
         m_y = m_x;
@@ -39,7 +44,9 @@ public:
 
     /// Computes the gradient at the points, and the divergence if asked for.
     void sumUp(const std::vector<double>& points, double exaggeration, bool divergence, TsneGradient& slope) {
-        for (std::size_t i = 0; i < static_cast<std::size_t>(m_rows); ++i) {
+        m_points.assign(points.begin(), points.end());
+        if (m_grid) m_grid->place(points);
+        for (std::size_t i = 0; !m_grid && i < static_cast<std::size_t>(m_rows); ++i) {
             m_x[i] = static_cast<float>(points[2 * i]);
             m_y[i] = static_cast<float>(points[2 * i + 1]);
         }
@@ -63,30 +70,31 @@ private:
     void sumRow(const std::vector<double>& points, std::int64_t row, bool divergence) {
         const auto i = static_cast<std::size_t>(row);
         double sums[3] = {};
-        m_kernels.repulsion(m_x.data(), m_y.data(), static_cast<std::int64_t>(m_x.size()), row, sums);
+        if (m_grid)
+            m_grid->read(points[2 * i], points[2 * i + 1], sums);
+        else
+            m_kernels.repulsion(m_x.data(), m_y.data(), static_cast<std::int64_t>(m_x.size()), row, sums);
         m_weights[i] = sums[0];
         m_force[2 * i] = sums[1];
         m_force[2 * i + 1] = sums[2];
-        double pullX = 0, pullY = 0, logs = 0;
-        for (auto at = static_cast<std::size_t>(m_affinities.begin[i]);
-             at < static_cast<std::size_t>(m_affinities.begin[i + 1]); ++at) {
-            const auto j = static_cast<std::size_t>(m_affinities.column[at]);
+        const std::int64_t first = m_affinities.begin[i], last = m_affinities.begin[i + 1];
+        m_pull[2 * i] = m_pull[2 * i + 1] = m_logs[i] = 0;
+        m_kernels.attraction(m_points.data(), m_affinities.column.data() + first, m_narrow.data() + first, last - first,
+                             row, m_pull.data() + 2 * i);
+        for (std::int64_t at = first; divergence && at < last; ++at) {
+            const std::int64_t j = m_affinities.column[at];
             const double dx = points[2 * i] - points[2 * j], dy = points[2 * i + 1] - points[2 * j + 1];
-            const double distance = 1 + dx * dx + dy * dy, pull = m_affinities.affinity[at] / distance;
-            pullX += pull * dx;
-            pullY += pull * dy;
-            if (divergence) logs -= m_affinities.affinity[at] * portableLog(distance); // ln w
+            m_logs[i] -= m_affinities.affinity[at] * portableLog(1 + dx * dx + dy * dy); // ln w
         }
-        m_pull[2 * i] = pullX;
-        m_pull[2 * i + 1] = pullY;
-        m_logs[i] = logs;
     }
 
     const TsneAffinities& m_affinities;
+    std::vector<float> m_narrow; ///< affinities as the attraction reads them: their memory is what it waits for
     const Kernels& m_kernels;
     Workers m_workers;
+    std::optional<RepulsionGrid> m_grid;
     std::int64_t m_rows;
-    std::vector<float> m_x, m_y;
+    std::vector<float> m_points, m_x, m_y; ///< [n, 2] and, padded, its columns
     std::vector<double> m_force, m_pull;   ///< [n, 2]
     std::vector<double> m_weights, m_logs; ///< [n]
     double m_entropy = 0;                  ///< sum p ln p
@@ -128,55 +136,81 @@ void centre(std::vector<double>& points) {
 }
 
 Embedding embeddingOf(const std::vector<double>& points, int iteration, double divergence) {
-    Embedding embedding{{{static_cast<std::int64_t>(points.size() / 2), 2}, {points.begin(), points.end()}},
-                        iteration,
-                        divergence,
-                        std::numeric_limits<double>::quiet_NaN()};
-    return embedding;
+    const auto n = static_cast<std::int64_t>(points.size() / 2);
+    return {{{n, 2}, {points.begin(), points.end()}},
+            iteration,
+            divergence,
+            std::numeric_limits<double>::quiet_NaN(),
+            repulsionFor(n)};
 }
 
-/// Number of row i's nearest rows that are among the same number of nearest points.
-int keptOfRow(const TsneAffinities& affinities, const HostTensor& points, std::int64_t i, std::size_t evaluated) {
-    const auto n = static_cast<std::size_t>(points.shape[0]), row = static_cast<std::size_t>(i);
-    const auto distance = [&](std::size_t j) {
-        const double dx = static_cast<double>(points.data[2 * row]) - static_cast<double>(points.data[2 * j]);
-        const double dy = static_cast<double>(points.data[2 * row + 1]) - static_cast<double>(points.data[2 * j + 1]);
-        return std::pair(dx * dx + dy * dy, j);
-    };
-    std::vector<std::pair<double, std::size_t>> others;
-    for (std::size_t j = 0; j < n; ++j)
-        if (j != row) others.push_back(distance(j));
-    std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(evaluated) - 1, others.end());
-    const auto last = others[evaluated - 1];
-    int kept = 0;
-    for (std::size_t k = 0; k < evaluated; ++k)
-        kept += distance(static_cast<std::size_t>(affinities.nearest[row * evaluated + k])) <= last;
-    return kept;
-}
+/// Points of an embedding by their distance: those nearest along x are looked at first.
+class NearPoints {
+public:
+    explicit NearPoints(const HostTensor& points) : m_points(points), m_byX(static_cast<std::size_t>(points.shape[0])) {
+        std::iota(m_byX.begin(), m_byX.end(), std::size_t{0});
+        std::ranges::sort(m_byX, {}, [this](std::size_t i) { return std::pair(x(i), i); });
+        m_place.resize(m_byX.size());
+        for (std::size_t place = 0; place < m_byX.size(); ++place) m_place[m_byX[place]] = place;
+    }
+
+    /// Squared distance of two points, and the other one's number: no two are equal.
+    using Distance = std::pair<double, std::size_t>;
+    Distance distance(std::size_t i, std::size_t j) const {
+        const double dx = x(i) - x(j), dy = double{m_points.data[2 * i + 1]} - double{m_points.data[2 * j + 1]};
+        return {dx * dx + dy * dy, j};
+    }
+
+    /// That of the point number `count` by distance from point i. No distance is shorter than its part along x.
+    Distance last(std::size_t i, std::size_t count) const {
+        std::priority_queue<Distance> near;
+        std::size_t left = m_place[i], right = left + 1; // [left, right) has been looked at
+        while (left > 0 || right < m_byX.size()) {
+            const double before = left > 0 ? x(i) - x(m_byX[left - 1]) : std::numeric_limits<double>::infinity();
+            const double after =
+                right < m_byX.size() ? x(m_byX[right]) - x(i) : std::numeric_limits<double>::infinity();
+            const double nearer = std::min(before, after);
+            if (near.size() == count && nearer * nearer > near.top().first) break;
+            near.push(distance(i, before <= after ? m_byX[--left] : m_byX[right++]));
+            if (near.size() > count) near.pop();
+        }
+        return near.top();
+    }
+
+private:
+    double x(std::size_t i) const { return double{m_points.data[2 * i]}; }
+
+    const HostTensor& m_points;
+    std::vector<std::size_t> m_byX, m_place;
+};
 
 double neighboursKept(const TsneAffinities& affinities, const HostTensor& points, const TsneWorkers& workers,
                       const Checkpoint& checkpoint) {
     const std::int64_t n = affinities.rows();
     const std::size_t evaluated = affinities.nearest.size() / static_cast<std::size_t>(n);
     std::vector<int> kept(static_cast<std::size_t>(n));
+    const NearPoints near(points);
     const Workers threads(workers.threads);
     threads.each((n + kRowsPerPiece - 1) / kRowsPerPiece, [&](std::int64_t piece) {
         checkpoint.stopPoint();
-        for (std::int64_t i = piece * kRowsPerPiece; i < std::min(n, (piece + 1) * kRowsPerPiece); ++i)
-            kept[i] = keptOfRow(affinities, points, i, evaluated);
+        for (std::int64_t i = piece * kRowsPerPiece; i < std::min(n, (piece + 1) * kRowsPerPiece); ++i) {
+            const auto row = static_cast<std::size_t>(i);
+            const NearPoints::Distance last = near.last(row, evaluated);
+            for (std::size_t k = row * evaluated; k < (row + 1) * evaluated; ++k)
+                kept[row] += near.distance(row, static_cast<std::size_t>(affinities.nearest[k])) <= last;
+        }
     });
-    std::int64_t total = 0;
-    for (const int row : kept) total += row;
-    return static_cast<double>(total) / static_cast<double>(n * static_cast<std::int64_t>(evaluated));
+    return static_cast<double>(std::accumulate(kept.begin(), kept.end(), std::int64_t{0})) /
+           static_cast<double>(n * static_cast<std::int64_t>(evaluated));
 }
 
 } // namespace
 
 TsneGradient tsneGradient(const TsneAffinities& affinities, const std::vector<double>& points, double exaggeration,
-                          const TsneWorkers& workers) {
+                          const TsneWorkers& workers, TsneRepulsion repulsion) {
     assert(points.size() == static_cast<std::size_t>(2 * affinities.rows()));
     TsneGradient slope;
-    Pairs(affinities, workers).sumUp(points, exaggeration, true, slope);
+    Pairs(affinities, workers, repulsion).sumUp(points, exaggeration, true, slope);
     return slope;
 }
 
@@ -185,7 +219,7 @@ Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, con
     const std::int64_t n = affinities.rows();
     const int exaggerated = std::min(kLongestExaggeration, request.iterations / 3);
     std::vector<double> points = randomStart(n, request.seed);
-    Pairs pairs(affinities, workers);
+    Pairs pairs(affinities, workers, repulsionFor(n));
     // n / 12 of the original code, whose gradient has no factor 4 (Belkina et al., Nature Communications 10, 2019).
     Descent descent(points.size(), std::max(50.0, static_cast<double>(n) / kExaggeration / 4));
     TsneGradient slope;

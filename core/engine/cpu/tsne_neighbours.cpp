@@ -4,13 +4,13 @@
 
 #include "core/base/error.h"
 #include "core/base/portable_log.h"
-#include "core/base/portable_math.h"
-#include "core/engine/cpu/lane_block.h"
+#include "core/engine/cpu/nearest_rows.h"
 #include "core/engine/cpu/workers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 
@@ -19,14 +19,6 @@ namespace kvscope {
 namespace {
 
 using namespace cpu;
-
-struct Neighbour {
-    double distance; ///< squared
-    std::int32_t row;
-    bool operator<(const Neighbour& other) const {
-        return distance != other.distance ? distance < other.distance : row < other.row;
-    }
-};
 
 void check(const HostTensor& rows, double perplexity) {
     const std::int64_t n = rows.shape[0], d = rows.shape[1];
@@ -44,62 +36,55 @@ void check(const HostTensor& rows, double perplexity) {
                          "Look for NaN or infinity in the capture"});
 }
 
-/// The `count` nearest of all rows to each row of a block of lanes, by (distance, index).
-std::vector<std::vector<Neighbour>> nearestOfBlock(const Kernels& kernels, const HostTensor& rows, std::int64_t begin,
-                                                   std::int64_t end, std::size_t count) {
-    const std::int64_t n = rows.shape[0], d = rows.shape[1];
-    std::vector<const float*> lanes;
-    for (std::int64_t i = begin; i < end; ++i) lanes.push_back(rows.data.data() + i * d);
-    const LaneBlock block(lanes, d);
-    std::vector<double> squares(static_cast<std::size_t>(n * block.lanes()));
-    Panel panel(kernels, d);
-    for (std::int64_t first = 0; first < n; first += kPanelRows) {
-        const std::int64_t width = std::min(kPanelRows, n - first);
-        kernels.squaredDifferences(block.against(panel.fill(rows.data.data(), first, width, nullptr), width,
-                                                 squares.data() + first * block.lanes()));
+/// Affinities exp(-beta (d_j - d_0)) of one row's neighbours.
+class RowAffinities {
+public:
+    RowAffinities(const Kernels& kernels, const std::vector<Neighbour>& near)
+        : m_kernels(kernels), m_count(near.size()),
+          m_exponentials((near.size() + kMaxLanes - 1) / kMaxLanes * kMaxLanes) {
+        for (const Neighbour& one : near) m_distances.push_back(one.distance - near.front().distance);
     }
-    std::vector<std::vector<Neighbour>> found;
-    for (std::int64_t i = begin; i < end; ++i) {
-        std::vector<Neighbour> others;
-        others.reserve(static_cast<std::size_t>(n));
-        for (std::int64_t j = 0; j < n; ++j)
-            if (j != i) others.push_back({squares[j * block.lanes() + i - begin], static_cast<std::int32_t>(j)});
-        std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(count) - 1, others.end());
-        others.resize(count);
-        std::sort(others.begin(), others.end());
-        found.push_back(std::move(others));
-    }
-    return found;
-}
 
-/// exp(-beta (d_j - d_0)), normalised, and its entropy in nats.
-double affinitiesAt(const std::vector<Neighbour>& near, double beta, std::vector<double>& affinities) {
-    double total = 0, mean = 0;
-    for (std::size_t j = 0; j < near.size(); ++j) {
-        const double distance = near[j].distance - near.front().distance;
-        affinities[j] = portableExp(-beta * distance);
-        total += affinities[j];
-        mean += affinities[j] * distance;
+    /// Affinities of the wanted entropy, which falls as beta grows: beta is doubled or halved until it is enclosed,
+    /// then bisected. Rows at equal distances have equal affinities for every beta.
+    std::vector<double> ofPerplexity(double perplexity) {
+        constexpr double kTolerance = 1e-9;
+        const double wanted = portableLog(perplexity), spread = m_distances.back();
+        double beta = spread > 0 ? 1 / spread : 1, low = 0, high = INFINITY;
+        for (int step = 0; step < 200; ++step) {
+            const double entropy = entropyAt(beta);
+            if (std::abs(entropy - wanted) < kTolerance || !(spread > 0)) break;
+            (entropy > wanted ? low : high) = beta;
+            beta = high == INFINITY ? beta * 2 : 0.5 * (low + high);
+        }
+        std::vector<double> affinities(m_exponentials.begin(),
+                                       m_exponentials.begin() + static_cast<std::ptrdiff_t>(m_count));
+        for (double& affinity : affinities) affinity /= m_total;
+        return affinities;
     }
-    for (double& affinity : affinities) affinity /= total;
-    return portableLog(total) + beta * mean / total;
-}
 
-/// Affinities of the wanted entropy, which falls as beta grows: beta is doubled or halved until it is enclosed, then
-/// bisected. Rows at equal distances have equal affinities for every beta.
-std::vector<double> affinitiesOfPerplexity(const std::vector<Neighbour>& near, double perplexity) {
-    constexpr double kTolerance = 1e-9;
-    const double wanted = portableLog(perplexity), spread = near.back().distance - near.front().distance;
-    std::vector<double> affinities(near.size());
-    double beta = spread > 0 ? 1 / spread : 1, low = 0, high = INFINITY;
-    for (int step = 0; step < 200; ++step) {
-        const double entropy = affinitiesAt(near, beta, affinities);
-        if (std::abs(entropy - wanted) < kTolerance || !(spread > 0)) break;
-        (entropy > wanted ? low : high) = beta;
-        beta = high == INFINITY ? beta * 2 : 0.5 * (low + high);
+private:
+    /// In nats, of the affinities at beta.
+    double entropyAt(double beta) {
+        for (std::size_t j = 0; j < m_count; ++j) m_exponentials[j] = -beta * m_distances[j];
+        constexpr std::array<double, kMaxLanes> kNoShift{};
+        std::array<double, kMaxLanes> unused{};
+        m_kernels.exponentials(m_exponentials.data(), std::ssize(m_exponentials) / kMaxLanes, kMaxLanes,
+                               kNoShift.data(), nullptr, unused.data());
+        m_total = 0;
+        double mean = 0;
+        for (std::size_t j = 0; j < m_count; ++j) {
+            m_total += m_exponentials[j];
+            mean += m_exponentials[j] * m_distances[j];
+        }
+        return portableLog(m_total) + beta * mean / m_total;
     }
-    return affinities;
-}
+
+    const Kernels& m_kernels;
+    std::size_t m_count;
+    std::vector<double> m_exponentials, m_distances; ///< the former padded
+    double m_total = 0;
+};
 
 /// (p_j|i + p_i|j) / 2n. A pair has one or two terms, so the order of addition does not matter.
 void symmetrise(std::vector<std::vector<Neighbour>>& rows, TsneAffinities& out) {
@@ -139,6 +124,7 @@ TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const T
         n - 1, std::max<std::int64_t>(kEvaluatedNeighbours, static_cast<std::int64_t>(3 * perplexity))));
     const std::size_t evaluated = std::min<std::size_t>(count, kEvaluatedNeighbours);
     const Kernels& kernels = kernelsFor(workers.instructionSet);
+    const NearestRows search(kernels, rows);
     TsneAffinities out;
     out.nearest.resize(static_cast<std::size_t>(n) * evaluated);
     std::vector<std::vector<Neighbour>> near(static_cast<std::size_t>(n));
@@ -146,13 +132,13 @@ TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const T
     const Workers threads(workers.threads);
     threads.each((n + kMaxLanes - 1) / kMaxLanes, [&](std::int64_t piece) {
         const std::int64_t begin = piece * kMaxLanes, end = std::min(n, begin + kMaxLanes);
-        auto found = nearestOfBlock(kernels, rows, begin, end, count);
+        auto found = search.of(begin, end, count);
         for (std::int64_t i = begin; i < end; ++i) {
             std::vector<Neighbour>& mine = near[i];
             mine = std::move(found[i - begin]);
             for (std::size_t j = 0; j < evaluated; ++j)
                 out.nearest[static_cast<std::size_t>(i) * evaluated + j] = mine[j].row;
-            const std::vector<double> affinities = affinitiesOfPerplexity(mine, perplexity);
+            const std::vector<double> affinities = RowAffinities(kernels, mine).ofPerplexity(perplexity);
             for (std::size_t j = 0; j < count; ++j) mine[j].distance = affinities[j];
         }
         progress.advance(static_cast<double>(end - begin));

@@ -186,6 +186,14 @@ constexpr int kPartials = 16, kParts = kPartials / kFloats;
     return double(lanes[0]);
 }
 
+[[gnu::always_inline]] inline double sumOfPulls(const Vector* parts) {
+    double lanes[8];
+    for (int v = 0; v < 8 / kLanes; ++v) store(lanes + v * kLanes, parts[v]);
+    for (int half = 4; half > 0; half /= 2)
+        for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
 void repulsion(const float* x, const float* y, I count, I row, double* sums) {
     const Floats zero{}, ownX = zero + x[row], ownY = zero + y[row];
     for (I step = 0; step < count; step += kRepulsionStep) {
@@ -204,6 +212,116 @@ void repulsion(const float* x, const float* y, I count, I row, double* sums) {
         sums[1] += sumOfParts(alongX);
         sums[2] += sumOfParts(alongY);
     }
+}
+
+constexpr int kPulls = 8, kPullVectors = kPulls / kLanes;
+
+/// The two numbers of kLanes points at once, as they lie side by side.
+[[gnu::always_inline]] inline Floats gathered(const float* points, const std::int32_t* columns) {
+    typedef double LooseDouble __attribute__((aligned(4), may_alias));
+    Vector pairs{};
+#pragma GCC unroll 8
+    for (int l = 0; l < kLanes; ++l) pairs[l] = *reinterpret_cast<const LooseDouble*>(points + 2 * I{columns[l]});
+    return __builtin_bit_cast(Floats, pairs);
+}
+
+template <int kFirst> [[gnu::always_inline]] inline Vector everyOther(Floats x) {
+    HalfFloats some{};
+#pragma GCC unroll 8
+    for (int l = 0; l < kLanes; ++l) some[l] = x[2 * l + kFirst];
+    return __builtin_convertvector(some, Vector);
+}
+
+void attraction(const float* points, const std::int32_t* columns, const float* affinities, I count, I row,
+                double* sums) {
+    const double x = points[2 * row], y = points[2 * row + 1];
+    Vector alongX[kPullVectors] = {}, alongY[kPullVectors] = {};
+    const auto add = [&](const std::int32_t* column, const float* affinity) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kPullVectors; ++v) {
+            const Floats others = gathered(points, column + v * kLanes);
+            const Vector dx = x - everyOther<0>(others), dy = y - everyOther<1>(others);
+            const auto narrow = *reinterpret_cast<const LooseHalfFloats*>(affinity + v * kLanes);
+            const Vector pull = __builtin_convertvector(narrow, Vector) / (1.0 + (dx * dx + dy * dy));
+            alongX[v] += pull * dx;
+            alongY[v] += pull * dy;
+        }
+    };
+    I j = 0;
+    for (; j + kPulls <= count; j += kPulls) add(columns + j, affinities + j);
+    if (j < count) {
+        std::int32_t column[kPulls] = {};
+        float affinity[kPulls] = {};
+        for (I i = j; i < count; ++i) {
+            column[i - j] = columns[i];
+            affinity[i - j] = affinities[i];
+        }
+        add(column, affinity);
+    }
+    sums[0] += sumOfPulls(alongX);
+    sums[1] += sumOfPulls(alongY);
+}
+
+struct Complex {
+    Vector re, im;
+};
+
+[[gnu::always_inline]] inline Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
+[[gnu::always_inline]] inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
+/// i x
+[[gnu::always_inline]] inline Complex timesI(Complex x) { return {-x.im, x.re}; }
+
+[[gnu::always_inline]] inline void transformParts(Complex (&x)[2]) {
+    const Complex a = x[0];
+    x[0] = a + x[1];
+    x[1] = a - x[1];
+}
+
+[[gnu::always_inline]] inline void transformParts(Complex (&x)[3]) {
+    constexpr double kSine = 0x1.bb67ae8584caap-1; // of 60 degrees
+    const Complex sum = x[1] + x[2], difference = x[1] - x[2];
+    const Complex middle = {x[0].re - 0.5 * sum.re, x[0].im - 0.5 * sum.im};
+    const Complex across = timesI({kSine * difference.re, kSine * difference.im});
+    x[0] = x[0] + sum;
+    x[1] = middle - across;
+    x[2] = middle + across;
+}
+
+[[gnu::always_inline]] inline void transformParts(Complex (&x)[4]) {
+    const Complex even = x[0] + x[2], odd = x[1] + x[3], a = x[0] - x[2], b = timesI(x[1] - x[3]);
+    x[0] = even + odd;
+    x[1] = a - b;
+    x[2] = even - odd;
+    x[3] = a + b;
+}
+
+template <int kRadix> void passOf(const FourierPass& p) {
+    const I parts = p.length / p.stride / kRadix, apart = parts * p.stride * kFourierLanes;
+    for (I part = 0; part < parts; ++part) {
+        double cosine[kRadix], sine[kRadix];
+        for (int r = 1; r < kRadix; ++r) {
+            cosine[r] = p.cosines[r * part * p.stride];
+            sine[r] = p.sines[r * part * p.stride];
+        }
+        const I from = part * p.stride * kFourierLanes, to = from * kRadix;
+        for (I l = 0; l < p.stride * kFourierLanes; l += kLanes) {
+            Complex x[kRadix];
+            for (int r = 0; r < kRadix; ++r)
+                x[r] = {load(p.fromRe + from + r * apart + l), load(p.fromIm + from + r * apart + l)};
+            transformParts(x);
+            for (int r = 0; r < kRadix; ++r) {
+                const I at = to + r * p.stride * kFourierLanes + l;
+                store(p.toRe + at, r == 0 ? x[r].re : x[r].re * cosine[r] - x[r].im * sine[r]);
+                store(p.toIm + at, r == 0 ? x[r].im : x[r].re * sine[r] + x[r].im * cosine[r]);
+            }
+        }
+    }
+}
+
+void fourierPass(const FourierPass& p) {
+    if (p.radix == 4) return passOf<4>(p);
+    if (p.radix == 3) return passOf<3>(p);
+    passOf<2>(p);
 }
 
 } // namespace
@@ -229,6 +347,8 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           balancingKernel,
                           addScaledRows,
                           repulsion,
+                          fourierPass,
+                          attraction,
                           fastLogits,
                           fastUpdateRowMaxima,
                           fastExponentials,

@@ -38,6 +38,7 @@ typedef float LooseFloats __attribute__((vector_size(kFloats * sizeof(float)), a
 
 typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::int32_t))));
 typedef float HalfFloats __attribute__((vector_size(kLanes * sizeof(float))));
+typedef float LooseHalfFloats __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 struct Halves {
     HalfFloats low, high;
 };
