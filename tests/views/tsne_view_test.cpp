@@ -226,6 +226,19 @@ private slots:
         QVERIFY2(three > 0.05, qPrintable(QString("others took %1 of the caller's time").arg(three)));
     }
 
+    void saysWhenTheRepulsionIsInterpolated() {
+        const ParameterValues options = tsneOptions({{"iterations", "50"}});
+        for (const int tokens : {400, 8193}) {
+            const auto capture = makeRandomCapture(5, tokens, 1, 1, 1, 2);
+            ViewInput input = makeInput(capture, {"streaming_llm@0.1"}, 0, 0);
+            fillData(input, view(), options);
+            const bool more = tokens > 8192;
+            QCOMPARE(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "repulsion on a grid"),
+                     more);
+            QCOMPARE(view().finding(input, options).find("repulsion on a grid") != std::string::npos, more);
+        }
+    }
+
     void tooManyTokensAreRefusedWithARemedy() {
         const auto capture = makeRandomCapture(5, 65537, 1, 1, 1, 2);
         ViewInput input = makeInput(capture, {"streaming_llm@0.1"}, 0, 0);
