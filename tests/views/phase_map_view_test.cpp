@@ -150,7 +150,7 @@ private slots:
         QCOMPARE(share.numbers.back(), 0.9);
         QVERIFY(std::abs(share.numbers[1] - 0.1) < 1e-9);
         QCOMPARE(axisOf("recent_share", "h2o").texts[4], std::string("0.57")); // not 0.5700000000000001
-        QVERIFY(axisOf("protect_last", "keydiff").numbers.back() <= 995); // no protection beyond the prompt
+        QVERIFY(axisOf("protect_last", "keydiff").numbers.back() <= 995);      // no protection beyond the prompt
         QCOMPARE(axisOf("budget", "keydiff").numbers.front(), 0.02);
     }
 
