@@ -18,8 +18,6 @@ using Json = nlohmann::ordered_json;
 
 std::string nameOf(const LiveRow& row) { return row.isFull() ? "full cache" : row.pane->run.policy.text(); }
 
-Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 std::string number(double value, const char* form) {
     return std::isfinite(value) ? fmt::format(fmt::runtime(form), value) : std::string("-");
 }
