@@ -1,6 +1,7 @@
 // The main window arranges its parts; the parts read the workbench themselves.
 #include "app/window/main_window.h"
 
+#include "app/study/regenerating_command.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/layer_errors.h"
