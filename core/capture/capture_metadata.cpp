@@ -178,9 +178,9 @@ LayerInfo readLayer(const h5::File& file, const CaptureInfo& info, LayerIndex in
     layer.qkNorm = file.integerAttribute(group, "qk_norm").value_or(0) != 0;
     layer.attentionType = file.stringAttribute(group, "attn_type").value_or("");
     layer.stage = file.stringAttribute(group, "stage").value_or("");
-    readHeadMap(file, info, layer, group);
     requireShape(file, layerPath(index, "k"), {info.numKvHeads, info.numTokens, info.headDim});
     requireShape(file, layerPath(index, "v"), {info.numKvHeads, info.numTokens, info.valueDim});
+    readHeadMap(file, info, layer, group);
     layer.storedType = storedTypeOf(file, layerPath(index, "k"));
     layer.queryCount = readQueryCount(file, info, index);
     readOptionalTensors(file, info, layer);
