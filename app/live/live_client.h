@@ -41,7 +41,7 @@ public:
 /// A running worker and the requests to it. A call blocks. Several threads may call: they take turns in the order in
 /// which they came. A call is cancelled by its checkpoint, before its turn as well as in it: so the newest request
 /// never waits for an older result that nobody wants. The worker is read while a call waits and at no other time. It
-/// ends with the object, and with the thread that made the object. After a failure of the process every call throws
+/// ends with the object, and with this program. After a failure of the process every call throws
 /// that failure: make another client and repeat.
 class LiveClient {
 public:

@@ -51,9 +51,9 @@ private:
     std::shared_ptr<State> m_state;
 };
 
-/// An executor on `threads` low-priority worker threads (the GUI thread needs the same cores). Threads that an engine
-/// starts from them inherit the priority. The destructor drops tasks that have not started and waits for running ones,
-/// so stop those first (destroy or cancel the scheduler).
+/// An executor on `threads` low-priority worker threads (the GUI thread needs the same cores), and one more in place of
+/// each that waits (ThreadWait). Threads of an engine inherit the priority. The destructor drops tasks that have not
+/// started and waits for running ones, so stop those first (destroy or cancel the scheduler).
 class WorkerPool {
 public:
     explicit WorkerPool(int threads);
