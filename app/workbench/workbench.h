@@ -7,7 +7,6 @@
 #include "app/workbench/open_session.h"
 #include "app/workbench/pane_jobs.h"
 #include "app/workbench/view_data_jobs.h"
-#include "core/engine/arithmetic.h"
 #include "core/engine/engine_state.h"
 #include "core/jobs/scheduler.h"
 #include "views/view.h"
