@@ -18,9 +18,8 @@ key=$(cat "$tools/requirements-test.txt" "$tools/requirements-oldest.txt" | sha2
 home=${XDG_CACHE_HOME:-$HOME/.cache}/kvscope/python-$key
 mkdir -p "$home" 2>/dev/null || skip "$home cannot be written"
 
-# One installer at a time; a marker says that an environment is whole, another that it could not be made within the hour.
+# One installer at a time, which holds the lock (descriptor 9) until the function returns; a marker says that an environment is whole, another that it could not be made within the hour.
 install_environment() {
-    exec 9>"$home/lock"
     flock 9
     [ ! -e "$home/whole" ] || return 0
     [ -z "$(find "$home" -maxdepth 1 -name unavailable -mmin -60)" ] || return 1
@@ -34,12 +33,11 @@ install_environment() {
     touch "$home/unavailable"
     return 1
 }
-install_environment >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-test.txt (log: $home/log)"
+install_environment 9>"$home/lock" >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-test.txt (log: $home/log)"
 
 part=${1:-all}
 # The reference's own packages, laid over the other environment by a .pth file: half a gigabyte less than torch once more.
 install_reference() {
-    exec 9>"$home/lock"
     flock 9
     [ ! -e "$home/reference/whole" ] || return 0
     rm -rf "$home/reference"
@@ -51,7 +49,7 @@ install_reference() {
 if [ "$part" = reference ]; then
     [ -e "$home/reference/whole" ] || [ "${KVSCOPE_REFERENCE:-}" = install ] ||
         skip "kvpress 0.5.5 is not installed; KVSCOPE_REFERENCE=install resources/dev/python_tests.sh reference does it"
-    install_reference >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-reference.txt (log: $home/log)"
+    install_reference 9>"$home/lock" >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-reference.txt (log: $home/log)"
 fi
 
 cd "$tools"
