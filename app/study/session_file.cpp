@@ -64,7 +64,7 @@ Json startFrom(const std::string& unknownKeys) {
 }
 
 FileTextChange filesTo(const fs::path& folder) {
-    return [&folder](const std::string& text) { return fileTextTo(folder, text); };
+    return [folder](const std::string& text) { return fileTextTo(folder, text); };
 }
 
 /// A policy or a budget out of a file with this path.

@@ -35,7 +35,12 @@ std::vector<double> kvHeadValues(const LayerRunner& runner, const RunResult& res
 }
 
 RunRequest wholeCache(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, const Cut& cut) {
-    return {capture, layer, PolicySpec::parse("exact"), {}, cut, 0, true, nullptr};
+    RunRequest whole;
+    whole.capture = capture;
+    whole.layer = layer;
+    whole.policy = PolicySpec::parse("exact");
+    whole.cut = cut;
+    return whole;
 }
 
 void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed need) {
