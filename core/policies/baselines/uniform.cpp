@@ -19,7 +19,7 @@ ParameterTable drawParameters() {
         choiceRow("draw", "Draw",
                   {{"fair", "Fair", "every subset equally likely"},
                    {"sign_sort", "Sign sort", "coins in blocks, -1 first, round by round"}},
-                  Stage::Select,
+                  Stage::Features, // what may run in blocks, and whether tokens have scores, depends on it
                   "BalanceKV's code sorts tokens by coin signs, block leaders forced to +1: positions are not kept "
                   "equally often (B13).",
                   "BalanceKV 4.1: sampling; code: sign sort"),
