@@ -189,12 +189,11 @@ bool hasNaN(std::span<const float> numbers) {
 MeasureValues scoreCorrelation(MeasureWork& work) {
     const HostTensor &scores = work.input().scores, &mass = work.futureMass();
     const auto cut = static_cast<std::size_t>(scores.shape[1]);
-    const bool perQueryHead = scores.shape[0] > work.kvHeads();
     std::vector<std::vector<double>> ranks(static_cast<std::size_t>(scores.shape[0])); // of rows without NaN
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h) {
         work.checkpoint().stopPoint();
-        const std::int64_t row = perQueryHead ? h : work.kvHeadOf(h);
+        const std::int64_t row = work.input().scoresOfQueryHeads ? h : work.kvHeadOf(h);
         const std::span<const float> score = headRow(scores, row), later = headRow(mass, h).first(cut);
         const std::vector<double> x(score.begin(), score.end());
         if (hasNaN(score) || hasNaN(later)) {

@@ -338,10 +338,12 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
     Tensor preRopeKeys;
     if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
-    std::vector<MeasureValues> values = measureLayer(
-        {m_engine, input, all, fidelity, kept, result.queryHeadScores.empty() ? result.scores : result.queryHeadScores,
-         projection, preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent()), cached->recent.get(), ofLayer},
-        ids, checkpoint.part(0.3, 1));
+    const bool perQueryHead = !result.queryHeadScores.empty();
+    const HostTensor& scores = perQueryHead ? result.queryHeadScores : result.scores;
+    std::vector<MeasureValues> values =
+        measureLayer({m_engine, input, all, fidelity, kept, scores, projection, preRopeKeys,
+                      tensor(TensorRole::Queries, checkpoint.silent()), cached->recent.get(), ofLayer, perQueryHead},
+                     ids, checkpoint.part(0.3, 1));
     const std::vector<std::int32_t> missing = headsNotRecorded(result);
     for (MeasureValues& one : values) leaveOutHeads(one, missing, m_layer.gqaGroupOf);
     return values;

@@ -118,6 +118,25 @@ private slots:
     }
 
     // A KV head has no single set then: its measures are those of the union, as a list of the unions gives them.
+    // Groups of one query head, in another order than the KV heads: whoever chooses, the scores are the same.
+    void scoresOfQueryHeadsAreTheirsInGroupsOfOne() {
+        const auto capture = makeRandomCapture(4, 120, 1, 4, 4, 8);
+        capture->captureInfo.layers[0].gqaGroupOf = {2, 0, 3, 1};
+        const auto correlations = [&](const std::string& copies) {
+            RunRequest request;
+            request.capture = capture;
+            request.policy = PolicySpec::parse("snapkv,window=8,copies=" + copies);
+            request.budget = Budget::parse("0.25");
+            request.cut = Cut::resolve("80", *capture);
+            const LayerRunner runner(makeCpuEngine(1));
+            const std::vector<std::string> ids = {"score_correlation"};
+            return runner.measure(*runner.run(request, {}), ids, {}).front().perHead;
+        };
+        const auto ofGroups = correlations("kv_head");
+        QCOMPARE(ofGroups.size(), std::size_t{4});
+        QCOMPARE(correlations("query_head"), ofGroups);
+    }
+
     void measuresOfAKvHeadUseTheUnion() {
         const auto a = own();
         RecordedSelection unions = recordSelection(std::vector{a}, {});
