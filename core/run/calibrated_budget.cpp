@@ -117,10 +117,14 @@ void addTriples(const LayerRunner& runner, RunRequest run, const std::string& co
             points.push_back({run});
         }
     std::vector<std::vector<Sample>> retentions(grid.size()), errors(grid.size());
+    std::vector<Selection> smallest; // of each layer, at the first retention
+    bool budgetCounts = false;
     double nothing = 0; // balanced up to this retention
     const auto addLayer = [&](std::size_t point, const auto& result, const Checkpoint&) {
         const std::size_t at = point % grid.size();
         const std::int32_t layer = result->request.layer.value;
+        if (at == 0) smallest.push_back(result->selection);
+        budgetCounts |= !result->selection.sameLists(smallest.back());
         const double asked = static_cast<double>(result->requested) / static_cast<double>(result->visible);
         retentions[at].push_back(Sample::of(SampleLevel::Layers, layer, asked));
         errors[at].push_back(
@@ -130,6 +134,9 @@ void addTriples(const LayerRunner& runner, RunRequest run, const std::string& co
         if (balancedNothing(*result)) nothing = std::max(nothing, grid[at]);
     };
     runGrid(runner, points, checkpoint, {addLayer});
+    if (!budgetCounts)
+        throw Error({run.policy.text() + " keeps the same tokens at every budget: there is nothing to calibrate",
+                     "--policy", "Choose settings whose budget decides how much is kept", info.path});
     data.cuts[context] = run.cut.token;
     data.seenQueries |= run.cut.evaluatedOnSeen;
     const auto mean = [](const std::vector<Sample>& samples) { return meanByLevels(samples).summary.mean; };

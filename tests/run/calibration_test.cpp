@@ -201,6 +201,10 @@ private slots:
                     ProxyRequest exact{{capture}, PolicySpec::parse("exact"), "80", 0, {}};
                     proxyTriples(m_runner, exact, {});
                 }).contains("takes no budget"));
+        for (const char* spec : {"subgen", "balancekv,sink=4,recent=4,rounds=2"})
+            QVERIFY(errorText([&] {
+                        proxyTriples(m_runner, {{capture}, PolicySpec::parse(spec), "80", 0, {}}, {});
+                    }).contains("keeps the same tokens at every budget"));
     }
 
     void budgetTextReadsBack() {
