@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 namespace kvscope {
@@ -207,9 +208,11 @@ private:
                   "nothing: SubGen Thm 1 hides the constants of t and s", checkpoint);
     }
 
-    /// A separate leverage run at the same budget.
-    std::shared_ptr<const LeverageLog> leverageRun(const std::string& variant, const Checkpoint& checkpoint) const {
+    /// A separate leverage run that keeps so many tokens of every head.
+    std::shared_ptr<const LeverageLog> leverageRun(const std::string& variant, double tokens,
+                                                   const Checkpoint& checkpoint) const {
         RunRequest run = m_result->request;
+        run.budget = {Budget::Unit::Tokens, tokens, {}};
         run.policy = PolicySpec::parse(firstOf(PolicyFamily::Leverage) + ":" + variant);
         run.measure = false;
         run.recordSteps = true;
@@ -217,8 +220,8 @@ private:
     }
 
     void compactor(const Checkpoint& checkpoint) {
-        const auto exact = leverageRun("exact", checkpoint.part(0, 0.5)),
-                   drawn = leverageRun("sampling", checkpoint.part(0.5, 1));
+        const auto exact = leverageRun("exact", 1, checkpoint.part(0, 0.5));
+        std::map<double, std::shared_ptr<const LeverageLog>> drawings; // by their number of rows
         const auto used = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
         const bool sketched = values().choice("sketch") != "none" && used &&
                               used->leverage.shape == exact->leverage.shape; // not in blocks
@@ -226,7 +229,10 @@ private:
             TheoryTargets wanted = targets();
             if (sketched) wanted.sketch = std::min(parameter("sketch_size"), static_cast<double>(norms(head).keyDim));
             addDemands(head, wanted, "Compactor");
-            if (!drawn->distortion.empty()) {
+            std::shared_ptr<const LeverageLog>& drawn = drawings[rowsTaken(head)];
+            if (!drawn && rowsTaken(head) > 0)
+                drawn = leverageRun("sampling", rowsTaken(head), checkpoint.part(0.5, 1));
+            if (drawn && !drawn->distortion.empty()) {
                 TheoryRow& row = addBound(head, "Compactor Thm 1", "distortion of drawn rows",
                                           "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept",
                                           m_asked.epsilon, {drawn->distortion[head], drawn->distortion[head]});

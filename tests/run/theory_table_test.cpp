@@ -1,4 +1,5 @@
 // What the table of theorems says about KeyDiff and Compactor, against plain loops over queries and keys.
+#include "core/policies/compactor/compactor_log.h"
 #include "core/studies/theory_table.h"
 #include "tests/support/error_message.h"
 #include "tests/support/naive/naive_engine.h"
@@ -308,6 +309,29 @@ private slots:
                                   "regulariser=clamp,regulariser_strength=1", "centred=true", "token_chunk=20"})
             QVERIFY2(!speaks(std::string("compactor,sketch_size=6,") + other), other);
         QVERIFY(!speaks("leverage,sketch_size=6,regulariser=ridge,regulariser_strength=1"));
+    }
+
+    // The draws are as many as the tokens kept, not as those asked for: pages are filled.
+    void asManyRowsAreDrawnAsAreKept() {
+        const auto capture = someCapture(5, 1);
+        const RunRequest request = requestOf(capture, "compactor:compactor_vllm,page=16");
+        const auto rows = theoryTable(m_runner, request, {}, {}).rows;
+        std::size_t most = 0;
+        for (int head = 0; head < kKvHeads; ++head) {
+            const std::size_t kept = m_runner.run(request, {})->selection.heads[std::size_t(head)].kept.size();
+            const TheoryRow row = rowOf(rows, head, "Compactor Thm 1", "distortion of drawn rows");
+            most = std::max(most, kept);
+            if (kept == 0) {
+                QVERIFY(row.theorem.empty()); // nothing is drawn
+                continue;
+            }
+            RunRequest draws = requestOf(capture, "leverage:sampling");
+            draws.budget = Budget::parse(std::to_string(kept) + "t");
+            draws.recordSteps = true;
+            const auto log = std::dynamic_pointer_cast<const LeverageLog>(m_runner.run(draws, {})->log);
+            QCOMPARE(row.measured, double{log->distortion[std::size_t(head)]});
+        }
+        QVERIFY(most > 15); // a quarter of 60
     }
 
     // A square Gaussian sketch has the same range as the keys: its leverage is the exact one, which tells nothing.
