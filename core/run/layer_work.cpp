@@ -49,10 +49,13 @@ void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQue
     const RunRequest& request = result.request;
     const std::int64_t unseen = request.cut.token - layer.slidingWindow + 1; // tokens before it, by later queries
     const bool hides = layer.slidingWindow > 0 && unseen > 0;
+    const bool moved = hasCachePositions(request); // then only a cache longer than the window reaches behind it
     std::int64_t kept = 0, gone = 0;
     for (const HeadSelection& head : result.selection.heads) {
-        kept += std::ssize(head.kept);
-        gone += std::ranges::lower_bound(head.kept, unseen) - head.kept.begin();
+        const std::int64_t own = std::ssize(head.kept);
+        kept += own;
+        gone += moved ? std::max<std::int64_t>(0, own - layer.slidingWindow + 1)
+                      : std::ranges::lower_bound(head.kept, unseen) - head.kept.begin();
     }
     if (hides && gone > 0 && !request.cut.evaluatedOnSeen)
         result.notes.push_back(fmt::format("layer {} has a window of {} tokens: {} of {} kept tokens lie behind it, no "

@@ -183,7 +183,15 @@ private slots:
     // With 11 kept, query 80 stands at 31 and still sees the recent ones at 4 ... 10; where they stood it would not.
     void slidingWindowsCountCachePositions() {
         const Rotated made = makeRotated(3, {.slidingWindow = 28});
-        compareWithNaive(made, *m_runner.run(requestOf(made, "streaming_llm:paper@11t"), {}));
+        const auto result = m_runner.run(requestOf(made, "streaming_llm:paper@11t"), {});
+        compareWithNaive(made, *result);
+        const auto behind = [](const RunResult& of) {
+            return std::ranges::count_if(of.notes,
+                                         [](const std::string& note) { return note.find("lie behind it") < 200; });
+        };
+        QCOMPARE(behind(*result), std::ptrdiff_t{0}); // 11 keys fit into 28 positions
+        QCOMPARE(behind(*m_runner.run(requestOf(made, "streaming_llm@11t"), {})), std::ptrdiff_t{1});
+        QCOMPARE(behind(*m_runner.run(requestOf(made, "streaming_llm:paper@40t"), {})), std::ptrdiff_t{1});
     }
 
     void listsAndRetainedMassStayTheSame() {
