@@ -44,6 +44,7 @@ struct RecordedSelection {
     std::int64_t budgetTokens = 0; ///< the budget in tokens, as the policy rounds it; 0: unknown
     double budgetKept = 0;         ///< tokens that a query head of the list attends to, on average
     std::uint64_t seed = 0;
+    std::string random; ///< where random numbers came from that were not made from the seed; empty: none
     std::string engine, arithmetic, command;
     bool simulated = false;
     std::vector<RecordedHead> heads; ///< ascending (layer, kvHead)

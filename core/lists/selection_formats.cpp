@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array<SelectionField, 17> kFields = {{
+constexpr std::array<SelectionField, 18> kFields = {{
     {"capture", "file", &RecordedSelection::captureFile},
     {"capture", "hash", &RecordedSelection::captureHash},
     {"capture", "tokens", &RecordedSelection::captureTokens},
@@ -28,6 +28,7 @@ constexpr std::array<SelectionField, 17> kFields = {{
     {"budget", "kept", &RecordedSelection::budgetKept},
     {"budget", "origin", &RecordedSelection::budgetOrigin},
     {"", "seed", &RecordedSelection::seed},
+    {"", "random", &RecordedSelection::random},
     {"", "engine", &RecordedSelection::engine},
     {"", "arithmetic", &RecordedSelection::arithmetic},
     {"", "simulated", &RecordedSelection::simulated},

@@ -28,8 +28,10 @@ struct SelectionField {
 
     std::string key() const { return std::string(group) + (group.empty() ? "" : "_") + std::string(name); }
     std::string text(const RecordedSelection& selection) const;
-    /// The warning about a capture that failed its self-check stands only in lists that have one.
-    bool isAbsent(const RecordedSelection& s) const { return name == "warning" && s.captureWarning.empty(); }
+    /// A capture's warning and the origin of random numbers stand only in lists that have one.
+    bool isAbsent(const RecordedSelection& s) const {
+        return (name == "warning" && s.captureWarning.empty()) || (name == "random" && s.random.empty());
+    }
     void setText(RecordedSelection& selection, std::string_view text, const std::string& path) const; ///< throws Error
 };
 std::span<const SelectionField> selectionFields();

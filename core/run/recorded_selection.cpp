@@ -4,6 +4,7 @@
 #include "core/lists/selection_formats.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/layer_work.h"
+#include "core/run/random_files.h"
 #include "core/run/record_results.h"
 
 #include <fmt/format.h>
@@ -136,6 +137,8 @@ RecordedSelection describe(const RunResult& result, const RecordFilter& filter) 
     list.budgetOrigin = result.calibrated ? result.calibrated->text() : std::string();
     list.budgetTokens = result.requested;
     list.seed = request.seed;
+    if (request.random && policyById(request.policy.policy).card().usesSeed)
+        list.random = fmt::format("{}", fmt::join(notesOfRandom(*request.random), "; "));
     list.engine = result.engine;
     list.arithmetic = result.arithmetic;
     list.command = filter.command;
@@ -161,6 +164,7 @@ void noteMarksOf(const RecordedSelection& list, RunResult& result) {
     if (!list.arithmetic.empty() && !list.arithmetic.starts_with("exact"))
         result.notes.push_back("the list was chosen with " + list.arithmetic);
     if (!list.budgetOrigin.empty()) result.notes.push_back("budget of the list: " + list.budgetOrigin);
+    if (!list.random.empty()) result.notes.push_back("when the list was made: " + list.random);
     if (!list.captureWarning.empty() && list.captureWarning != result.request.capture->info().checkWarning())
         result.notes.push_back("when the list was made: " + list.captureWarning);
 }

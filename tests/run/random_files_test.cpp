@@ -1,7 +1,9 @@
 // Random numbers written down and replayed: of every policy that draws, also from slots far beyond the others.
 #include "core/capture/h5.h"
 #include "core/engine/engine.h"
+#include "core/lists/selection_file.h"
 #include "core/run/random_files.h"
+#include "core/run/record_results.h"
 #include "core/run/run.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
@@ -73,6 +75,31 @@ private slots:
         const auto replayed = replayRandom(path("drawn.h5") + ":/uniforms", {}, m_capture->info());
         QVERIFY(run(text, 99, replayed).sameLists(drawn));
         QVERIFY(!run(text, 99, {}).sameLists(drawn));
+    }
+
+    /// Its seed made none of its numbers: the list says so, in every form.
+    void aListRemembersWhatWasReplayed() {
+        const auto recording =
+            std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+        (void)run("uniform@0.3", 5, recording);
+        recording->write(path("used.h5"));
+        RunRequest request;
+        request.capture = m_capture;
+        request.policy = PolicySpec::parse("uniform");
+        request.budget = Budget::parse("0.3");
+        request.cut = Cut::resolve("250", *m_capture);
+        request.layer = LayerIndex(1);
+        request.measure = false;
+        const auto listOf = [&] {
+            const std::vector results = {m_runner.run(request, {})};
+            return recordSelection(results, {});
+        };
+        QVERIFY(listOf().random.empty());
+        request.random = replayRandom(path("used.h5") + ":/uniforms", {}, m_capture->info());
+        for (const char* name : {"l.json", "l.csv", "l.h5"}) {
+            writeSelection(path(name), listOf(), m_capture->tokens());
+            QVERIFY2(readSelection(path(name)).random.find("used.h5:/uniforms and not made from the seed") < 200, name);
+        }
     }
 
     // A second recording on one runner draws anew: a result out of its cache would leave nothing to write down.

@@ -257,10 +257,12 @@ private slots:
         QVERIFY(m_runner.run(replay(list, 0), {})->notes.empty());
         list.arithmetic = "fast float, outside the index contract";
         list.budgetOrigin = "retention 0.2 for tau = 0.9, by proxy: k = -5";
+        list.random = "uniforms are read from drawn.h5";
         list.captureWarning = "the capture failed its self-check";
         QCOMPARE(m_runner.run(replay(list, 0), {})->notes,
                  std::vector<std::string>({"the list was chosen with fast float, outside the index contract",
                                            "budget of the list: retention 0.2 for tau = 0.9, by proxy: k = -5",
+                                           "when the list was made: uniforms are read from drawn.h5",
                                            "when the list was made: the capture failed its self-check"}));
     }
 
