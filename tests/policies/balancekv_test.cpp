@@ -130,6 +130,24 @@ private slots:
                 }
     }
 
+    // A slot of weight 0 is a stored key and value all the same.
+    void aSlotWithoutWeightIsStored() {
+        const TestLayer layer = TestLayer::ofCapture(
+            *openCapture(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"), LayerIndex(0), 995);
+        std::size_t without = 0;
+        for (const HeadSelection& head :
+             m_bench
+                 .run("balancekv:needle_paper,sink=8,recent=8,block=64,needle_dilation=0,needle_threshold=0.05@0.5",
+                      layer)
+                 .selection.heads) {
+            if (std::ranges::count(head.numeratorWeights, 0.0F) == 0) continue;
+            ++without;
+            QCOMPARE(head.storedKeys, std::ssize(head.kept));
+            QCOMPARE(head.storedValues, std::ssize(head.kept));
+        }
+        QVERIFY(without > 0);
+    }
+
     // The oracle's lists on real keys and values, written down; the engine's are the same to the last token and weight.
     void goldenListsOnASample() {
         const TestLayer layer = TestLayer::ofCapture(

@@ -284,6 +284,8 @@ void finishSelection(const PolicyInput& input, const RoundSettings& settings, co
         const float margin = selection.heads[h].margin;
         selection.heads[h] = chosenRows(protection, input.rowCount(), ascending, weights, settings.sameWeights);
         selection.heads[h].margin = margin;
+        if (std::ranges::find(weights.numerator, 0.0F) != weights.numerator.end()) // it fills a slot all the same (B18)
+            weights.storedKeys = weights.storedValues = std::ssize(selection.heads[h].kept);
         selection.weights.push_back(std::move(weights));
     }
 }
