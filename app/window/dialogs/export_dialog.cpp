@@ -162,7 +162,8 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
     checkIsNoSource(path, filesReadBy(session));
     RecordFilter filter;
     filter.withScores = true;
-    filter.command = evictCommand(session, static_cast<std::size_t>(pane), path, saved);
+    if (session.panes[static_cast<std::size_t>(pane)].recordedPath.empty()) // no command makes a recorded list
+        filter.command = evictCommand(session, static_cast<std::size_t>(pane), path, saved);
     writeAside(&window, fromUtf8(path), [=, result = data.result, capture = workbench.capture()] {
         writeSelection(path, recordSelection(std::span(&result, 1), filter), capture->tokens());
     });

@@ -90,8 +90,10 @@ void PolicyPanel::fillMore() {
     });
     menu->addAction(tr("Copy specification"), this, [this] {
         const Session& session = m_workbench.session();
-        if (!session.panes.empty())
-            QGuiApplication::clipboard()->setText(fromUtf8(session.panes[session.activePane].policy.text()));
+        if (session.panes.empty()) return;
+        const SessionPane& pane = session.panes[static_cast<std::size_t>(session.activePane)];
+        const bool isRecorded = !pane.recordedPath.empty(); // a list, which has a file and no specification
+        QGuiApplication::clipboard()->setText(fromUtf8(isRecorded ? pane.recordedPath : pane.policy.text()));
     });
     menu->addSeparator();
     menu->addAction(tr("Remove pane"), this, [this] {

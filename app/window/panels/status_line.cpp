@@ -33,11 +33,11 @@ QString selectionText(const ViewInput& input) {
                       .arg(QChar(pane->letter));
 }
 
-/// Shortens the line: facts shown elsewhere (shape, cut, file, policy) go first; head and selection stay.
+/// Shorter lines of file, head, shape, cut, policy, selection: facts shown elsewhere (shape, cut, file, policy) go
+/// first; head and selection stay.
 QStringList shorterTexts(QStringList facts) {
     constexpr int kFile = 0, kShape = 2, kCut = 3, kPolicy = 4;
     QStringList texts;
-    if (facts.size() <= kCut) return texts;
     for (const int fact : {kShape, kCut, kFile, kPolicy}) {
         facts[fact].clear();
         QStringList left = facts;
@@ -105,9 +105,10 @@ void StatusLine::refresh() {
                             .arg(countText(info.numTokens))
                             .arg(info.headDim)
                             .arg(QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data())),
-                        tr("cut: %1").arg(fromUtf8(input.cut.label))};
+                        tr("cut: %1").arg(fromUtf8(input.cut.label)), QString()};
     if (const PaneData* pane = activePane(input)) {
-        left += QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
+        left.last() =
+            QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
         if (pane->result && !pane->outdated) { // an older result is not of the policy that is named
             left.last() +=
                 QString(" · N %1").arg(fromUtf8(formatBudget(pane->result->requested, pane->result->visible)));
@@ -119,8 +120,9 @@ void StatusLine::refresh() {
         }
     }
     left += selectionText(input);
+    const QStringList shorter = shorterTexts(left);
     left.removeAll(QString());
-    m_left->setFullText(left.join(kGap), shorterTexts(left));
+    m_left->setFullText(left.join(kGap), shorter);
     m_right->show(right.join(kGap));
 }
 
