@@ -31,6 +31,8 @@ public:
     /// Records a step named `label` ("Budget"). A change of the look alone, or none, is no step.
     void change(Session next, std::string label, const std::string& mergeKey = {});
     void endMerge() { m_mergeKey.clear(); }
+    /// In place of the current session, without a step: it did not fit what the capture has become.
+    void adapt(Session fitted) { m_steps[m_index].session = std::move(fitted); }
 
     bool canUndo() const { return m_index > 0; }
     bool canRedo() const { return m_index + 1 < m_steps.size(); }

@@ -128,16 +128,23 @@ void Workbench::moveTo(const Session* (SessionHistory::*target)() const, void (S
     const Session* to = (history().*target)();
     if (!to) return;
     const SessionSource source = sourceOf(*to);
-    if (source == sourceOf(session())) {
+    const auto moveFitted = [this, move](const CaptureReader* capture) { // its file may have changed since
         (m_open.history.*move)();
+        if (!capture) return;
+        Session fitted = session();
+        fitToCapture(fitted, *capture);
+        m_open.history.adapt(std::move(fitted));
+    };
+    if (source == sourceOf(session())) {
+        moveFitted(capture().get());
         refresh();
         emit sessionChanged();
         return;
     }
-    const auto moved = [this, source, target, move](std::shared_ptr<const CaptureReader> capture) {
+    const auto moved = [this, source, target, moveFitted](std::shared_ptr<const CaptureReader> capture) {
         const Session* now = (history().*target)();
         if (!now || sourceOf(*now) != source) return setOpening({}); // changed while the capture was opened
-        replaceCapture(std::move(capture), [&] { (m_open.history.*move)(); });
+        replaceCapture(capture, [&] { moveFitted(capture.get()); });
     };
     if (source.isEmpty())
         moved(nullptr);

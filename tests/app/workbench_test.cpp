@@ -1,9 +1,11 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
+#include "core/capture/synthetic_capture.h"
 #include "tests/app/manual_workbench.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
 #include <QSignalSpy>
+#include <QTemporaryDir>
 #include <QTest>
 
 using namespace kvscope;
@@ -340,6 +342,49 @@ private slots:
         executor.runAll();
         QCOMPARE(bench->session().budget.value, 0.05);
         QVERIFY(bench->history().canUndo());
+    }
+
+    /// Undo leads to what was shown of the file before it changed: as much of that as it still has.
+    void undoAfterTheFileChanged() {
+        const QTemporaryDir folder;
+        const std::string path = folder.filePath("changes.h5").toStdString();
+        const auto write = [&](int layers, int kvHeads, std::int64_t tokens) {
+            writeSyntheticCapture({.tokens = tokens,
+                                   .layers = layers,
+                                   .queryHeads = 2 * kvHeads,
+                                   .kvHeads = kvHeads,
+                                   .headDim = 8,
+                                   .needleLength = 0},
+                                  path, 0, false, {});
+        };
+        for (const bool another : {false, true}) { // a second capture is opened in between
+            write(4, 4, 400);
+            ManualExecutor executor;
+            const auto bench = makeWorkbench(executor);
+            bench->openCapture(path);
+            executor.runAll();
+            bench->change(
+                [](Session& s) {
+                    s.layer = LayerIndex(3);
+                    s.kvHead = KvHeadIndex(3);
+                    s.queryHead = QueryHeadIndex(7);
+                    s.selected = {10, 399};
+                },
+                "Head");
+            executor.runAll();
+            if (another) bench->openCapture(kSample);
+            write(1, 1, 100);
+            if (!another) bench->reload();
+            executor.runAll();
+            bench->undo();
+            executor.runAll();
+            QCOMPARE(bench->capture()->info().numTokens, std::int64_t{100});
+            QCOMPARE(bench->session().layer, LayerIndex(0));
+            QCOMPARE(bench->session().queryHead, QueryHeadIndex(0));
+            QVERIFY(bench->session().selected.empty() || bench->session().selected.back() < 100);
+            QVERIFY(bench->viewInput().panes.at(0).result);
+            QVERIFY(bench->history().canRedo()); // the step is still one of many
+        }
     }
 };
 
