@@ -114,6 +114,10 @@ private slots:
         QTest::mouseClick(apply, Qt::LeftButton); // ends before it begins
         QCOMPARE(open.option("range"), std::string("weight:0.0012345..0.3"));
         QVERIFY(!from->toolTip().isEmpty());
+        type(from, "0.0012345");
+        type(to, "inf"); // a session file could not hold it
+        QTest::mouseClick(apply, Qt::LeftButton);
+        QCOMPARE(open.option("range"), std::string("weight:0.0012345..0.3"));
         QTest::mouseClick(dialog->findChild<QPushButton*>("coloursMiddle"), Qt::LeftButton);
         QVERIFY(open.option("range") != "weight:0.0012345..0.3");
         QVERIFY(from->text().toDouble() < to->text().toDouble());

@@ -12,6 +12,8 @@
 #include <QLineEdit>
 #include <QPushButton>
 
+#include <cmath>
+
 namespace kvscope {
 
 namespace {
@@ -28,7 +30,7 @@ bool read(QLineEdit* from, QLineEdit* to, double& low, double& high) {
     bool lowIsNumber = false, highIsNumber = false;
     low = from->text().toDouble(&lowIsNumber);
     high = to->text().toDouble(&highIsNumber);
-    const bool good = lowIsNumber && highIsNumber && low < high;
+    const bool good = lowIsNumber && highIsNumber && low < high && std::isfinite(high - low);
     mark(from, good);
     mark(to, good);
     return good;
