@@ -11,6 +11,7 @@
 #include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "core/capture/open_capture.h"
 #include "views/common/view_facts.h"
 #include "views/view.h"
@@ -19,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 #include <tuple>
@@ -30,7 +32,7 @@ namespace {
 struct FigureOptions {
     std::string size = "900x700", theme = "light", text = "fonts", out, select = "default", selectName, range;
     double scale = 1, scroll = -1;
-    int cursor = -1;
+    std::string cursor;
     bool footer = false;
     std::vector<std::string> viewSet;
 };
@@ -49,7 +51,8 @@ Viewport::Range parseRange(const std::string& text) {
     char rest = 0;
     if (std::sscanf(text.c_str(), "%lf,%lf,%lf,%lf%c", &range.xMin, &range.xMax, &range.yMin, &range.yMax, &rest) !=
             4 ||
-        !(range.xMin < range.xMax) || !(range.yMin < range.yMax))
+        !(range.xMin < range.xMax) || !(range.yMin < range.yMax) || !std::isfinite(range.xMax - range.xMin) ||
+        !std::isfinite(range.yMax - range.yMin))
         throw Error({"'" + text + "' is no range", "--range", "Write it like -5,5,-4,4 (xmin,xmax,ymin,ymax)"});
     return range;
 }
@@ -85,12 +88,11 @@ public:
         m_command->add_option("--select", m_figure.select,
                               "tokens to highlight, like 611-626; needle by default where there is one; none");
         m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
-        m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
+        m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown, or all (the default)");
         m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
             ->check(CLI::NonNegativeNumber);
-        m_command
-            ->add_option("--cursor", m_figure.cursor, "tokens read, for views with a step sequence; all by default")
-            ->check(CLI::NonNegativeNumber);
+        m_command->add_option("--cursor", m_figure.cursor,
+                              "tokens read, for views with a step sequence, or all (the default)");
         m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")
             ->allow_extra_args(false);
         m_command->add_option("--compare-with", m_compareWith,
@@ -275,10 +277,14 @@ private:
                  "--kv-head, --q-head", "Leave one of the two out"});
         fitToCapture(session, capture);
         select(session, capture);
-        if (m_figure.cursor > info.numTokens)
-            throw Error({fmt::format("the cursor {} lies behind the last token", m_figure.cursor), "--cursor",
-                         fmt::format("The capture has {} tokens", info.numTokens)});
-        if (m_figure.cursor >= 0) session.look.cursor = m_figure.cursor;
+        if (m_figure.cursor == "all") session.look.cursor.reset();
+        if (m_figure.cursor.empty() || m_figure.cursor == "all") return;
+        const auto cursor = parseNumber<TokenIndex>(m_figure.cursor);
+        if (!cursor || *cursor < 0 || *cursor > info.numTokens)
+            throw Error(
+                {fmt::format("'{}' is no number of tokens that were read", m_figure.cursor), "--cursor",
+                 fmt::format("The capture has {} tokens: give 0 to {}, or all", info.numTokens, info.numTokens)});
+        session.look.cursor = *cursor;
     }
 
     void activate(Session& session) const {
@@ -289,7 +295,10 @@ private:
     }
 
     void applyLook(Session& session, const View& view) const {
-        if (!m_figure.range.empty())
+        if (m_figure.range == "all") {
+            session.look.ranges.erase(view.card().id);
+            session.look.comparedRanges.erase(view.card().id);
+        } else if (!m_figure.range.empty())
             session.look.ranges[view.card().id] = session.look.comparedRanges[view.card().id] =
                 parseRange(m_figure.range);
         if (m_figure.scroll >= 0) session.look.stripScroll = session.look.comparedScroll = m_figure.scroll;

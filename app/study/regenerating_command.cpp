@@ -35,29 +35,35 @@ void addPanes(std::vector<std::string>& words, const Session& session) {
     }
 }
 
-/// Of a live context always: its file may hold others.
+// What the session's file may hold otherwise is always written for a live context, of which the command names that
+// file.
+
 void addCutAndSeed(std::vector<std::string>& words, const Session& session) {
     if (session.cut != "default" || isLive(session)) words.insert(words.end(), {"--cut", session.cut});
     if (session.seed != 0 || isLive(session)) words.insert(words.end(), {"--seed", std::to_string(session.seed)});
 }
 
 void addArithmetic(std::vector<std::string>& words, const Session& session) {
-    if (session.arithmetic == Arithmetic::Fast) // the engine is left out: every machine must be able to run it
-        words.insert(words.end(), {"--arithmetic", "fast"});
+    const bool fast = session.arithmetic == Arithmetic::Fast;
+    if (fast || isLive(session)) // the engine is left out: every machine must be able to run it
+        words.insert(words.end(), {"--arithmetic", fast ? "fast" : "exact"});
 }
 
 /// Adds the state of the picture: the view's options, the selection, pan and zoom, the strip's scroll position.
 void addLook(std::vector<std::string>& words, const Session& session, const View& view) {
     const ParameterValues options = viewOptions(session, view);
     for (const ParameterSpec& option : options.table())
-        if (!options.isDefault(option.id))
+        if (!options.isDefault(option.id) || isLive(session))
             words.insert(words.end(), {"--view-set", option.id + "=" + options.text(option.id)});
     words.insert(words.end(), {"--select", session.selected.empty() ? "none" : rangeText(session.selected)});
     if (!session.selectionName.empty()) words.insert(words.end(), {"--select-name", session.selectionName});
     if (const auto range = shownRange(session, view))
         words.insert(words.end(),
                      {"--range", fmt::format("{},{},{},{}", range->xMin, range->xMax, range->yMin, range->yMax)});
-    if (session.look.cursor) words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
+    else if (isLive(session))
+        words.insert(words.end(), {"--range", "all"});
+    if (session.look.cursor || isLive(session))
+        words.insert(words.end(), {"--cursor", session.look.cursor ? std::to_string(*session.look.cursor) : "all"});
     if (view.card().place == ViewPlace::Text)
         words.insert(words.end(), {"--scroll", fmt::format("{}", session.look.stripScroll)});
 }

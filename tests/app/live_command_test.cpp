@@ -192,6 +192,10 @@ private slots:
         before.panes = {{PolicySpec::parse("key_norm@0.5"), {}, {}}};
         before.seed = 9;
         before.cut = "70";
+        before.look.ranges["token_profile"] = {5, 9, 0, 1};
+        before.look.cursor = 20;
+        setViewOption(before, "token_profile", "axis", "rank");
+        before.arithmetic = Arithmetic::Fast;
         writeSession(m_program.at("my-runs.kvscope").toStdString(), before);
         QFile::remove(m_program.at("tiny-live.kvscope"));
         const SavedLive saved{m_program.at("my-runs.kvscope").toStdString(), "/captures/tiny.h5"};

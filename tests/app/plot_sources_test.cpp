@@ -239,6 +239,12 @@ private slots:
         const auto other =
             program.run({"plot", "token_strip", kSample, "--layer", "3", "--selection", "list.json", "--out", "x.svg"});
         QVERIFY2(other.code == 2 && other.error.contains("layer 3"), other.error);
+        for (const auto& [option, value] : {std::pair{"--range", "0,inf,0,1"}, std::pair{"--range", "0,1,0"},
+                                            std::pair{"--cursor", "-1"}, std::pair{"--cursor", "99999"}}) {
+            const auto refused = program.run(
+                {"plot", "token_strip", kSample, "--policy", "keydiff@0.1", option, value, "--out", "x.svg"});
+            QVERIFY2(refused.code == 2 && refused.error.contains(option), refused.error);
+        }
         QVERIFY(!program.written().contains("x.svg"));
     }
 };
