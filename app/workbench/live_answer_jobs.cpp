@@ -280,8 +280,10 @@ void LiveAnswerJobs::startPoint() {
 }
 
 void LiveAnswerJobs::submitPoint(double budget, std::map<std::size_t, LiveRow> rows) {
+    std::map<std::size_t, std::string> keys; // of the curves that asked
+    for (const auto& [place, row] : rows) keys[place] = m_curves[place].key;
     Scheduler::Job job;
-    job.work = [this, budget, rows = std::move(rows), answers = m_answers,
+    job.work = [this, budget, keys, rows = std::move(rows), answers = m_answers,
                 runner = m_workbench.sharedRunner()](const Checkpoint& checkpoint, const auto& post) {
         std::map<std::size_t, std::string> refused;
         std::vector<LiveRow> sent;
@@ -297,15 +299,19 @@ void LiveAnswerJobs::submitPoint(double budget, std::map<std::size_t, LiveRow> r
                 refused[pane] = error.what();
             }
         if (!sent.empty()) askRows(sent, *answers, {.mostTokens = 0}, checkpoint);
-        post([this, budget, sent, places, refused] {
+        post([this, budget, sent, places, refused, keys] {
+            const auto isStill = [&](std::size_t place) { // panes may have been added and removed meanwhile
+                return place < m_curves.size() && m_curves[place].key == keys.at(place);
+            };
             for (std::size_t i = 0; i < places.size(); ++i)
-                if (places[i] < m_curves.size()) m_curves[places[i]].rows[budget] = sent[i];
+                if (isStill(places[i])) m_curves[places[i]].rows[budget] = sent[i];
             for (const auto& [pane, error] : refused)
-                if (pane < m_curves.size()) m_curves[pane].error = error;
+                if (isStill(pane)) m_curves[pane].error = error;
         });
     };
-    job.failed = [this](std::exception_ptr failure) {
-        for (LossCurve& curve : m_curves) curve.error = messageOf(failure);
+    job.failed = [this, keys](std::exception_ptr failure) {
+        for (const auto& [place, key] : keys)
+            if (place < m_curves.size() && m_curves[place].key == key) m_curves[place].error = messageOf(failure);
     };
     job.finished = [this] {
         m_isPointRunning = false;
