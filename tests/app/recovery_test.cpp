@@ -92,6 +92,39 @@ private slots:
         QCOMPARE(filesIn(folder), QStringList()); // a window was closed that had offered it
     }
 
+    void aSessionThatCannotBeRestoredIsKept() {
+        const QTemporaryDir folder;
+        OpenWindow open;
+        Session session = open.bench.session();
+        session.capturePath = folder.filePath("away/needle-1k.h5").toStdString();
+        writeSession(folder.filePath("session-" + kGone + ".kvscope").toStdString(), session);
+        {
+            Recovery recovery(open.bench, open.window.notices(), folder.path());
+            recovery.offer();
+            open.arrange();
+            QTest::mouseClick(restoreButton(open), Qt::LeftButton);
+            open.settle();
+            QVERIFY2(open.window.notices().messages().join('\n').contains("the session is kept"), "the remedy");
+            QVERIFY(restoreButton(open)); // still offered
+        }
+        QVERIFY(filesIn(folder).contains("session-" + kGone + ".kvscope"));
+    }
+
+    void anOfferThatNobodyAnsweredStands() {
+        const QTemporaryDir folder;
+        OpenWindow open;
+        leaveSession(open, folder);
+        const auto windowThat = [&](bool declines) {
+            Recovery recovery(open.bench, open.window.notices(), folder.path());
+            recovery.offer();
+            if (declines) open.window.notices().dismiss("recovery"); // by its cross
+        };
+        windowThat(false);
+        QCOMPARE(filesIn(folder).size(), 2);
+        windowThat(true);
+        QCOMPARE(filesIn(folder), QStringList());
+    }
+
     void nothingIsOfferedWhereNothingWasLost() {
         const QTemporaryDir folder;
         OpenWindow open;

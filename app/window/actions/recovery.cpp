@@ -2,6 +2,7 @@
 #include "app/window/actions/recovery.h"
 
 #include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "core/base/error.h"
@@ -73,10 +74,10 @@ Recovery::~Recovery() {
     const std::lock_guard lock(m_writing->mutex);
     m_writing->ended = true;
     QFile::remove(m_file);
-    for (const QString& path : m_offered) {
-        QFile::remove(path);
-        QFile::remove(QDir(m_folder).filePath(nameFor("stack", processOf(QFileInfo(path)), "txt")));
-    }
+    const bool wasDeclined = !m_wasTried && !m_notices.messages().contains(m_offer);
+    if (m_offered.isEmpty() || !(m_wasRestored || wasDeclined)) return;
+    QFile::remove(m_offered);
+    QFile::remove(QDir(m_folder).filePath(nameFor("stack", processOf(QFileInfo(m_offered)), "txt")));
 }
 
 void Recovery::keep() {
@@ -106,22 +107,33 @@ QFileInfoList Recovery::lost() const {
 void Recovery::offer() {
     const QFileInfoList files = lost();
     if (files.isEmpty()) return;
-    m_offered << files.first().filePath(); // the others are offered at the next starts
+    m_offered = files.first().filePath(); // the others are offered at the next starts
     const QString stack = QDir(m_folder).filePath(nameFor("stack", processOf(files.first()), "txt"));
-    QString message = tr("KVScope ended without being closed on %1; what it showed of %2 is kept.")
-                          .arg(QLocale().toString(files.first().lastModified(), QLocale::ShortFormat),
-                               captureOf(files.first().filePath()));
-    if (QFile::exists(stack)) message += " " + tr("Where it crashed is written in %1.").arg(stack);
-    m_notices.show("recovery", NoticeStrip::Tone::Error, message, tr("Restore"), // it stays
-                   [this, path = files.first().filePath()] { restore(path); });
+    m_offer = tr("KVScope ended without being closed on %1; what it showed of %2 is kept.")
+                  .arg(QLocale().toString(files.first().lastModified(), QLocale::ShortFormat),
+                       captureOf(files.first().filePath()));
+    if (QFile::exists(stack)) m_offer += " " + tr("Where it crashed is written in %1.").arg(stack);
+    showOffer();
 }
 
-void Recovery::restore(const QString& path) {
-    m_notices.dismiss("recovery");
+void Recovery::showOffer() {
+    m_notices.show("recovery", NoticeStrip::Tone::Error, m_offer, tr("Restore"), // it stays
+                   [this] { restore(); });
+}
+
+void Recovery::restore() {
     try {
-        Session session = readSession(path.toStdString());
+        Session session = readSession(m_offered.toStdString());
+        const SessionSource source = sourceOf(session);
+        if (source.live.text().empty() && !QFile::exists(fromUtf8(source.path)))
+            throw Error({"the capture is not where the lost session names it; the session is kept", "",
+                         "Put it there, then choose Restore", source.path});
+        m_wasTried = true;
+        connect(&m_workbench, &Workbench::captureChanged, this,
+                [this, source] { m_wasRestored |= sourceOf(m_workbench.session()) == source; });
         m_workbench.openSession(std::move(session)); // without its file: Save asks for a name
     } catch (const Error& error) {
+        showOffer();
         m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()));
     }
 }

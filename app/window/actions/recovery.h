@@ -14,7 +14,7 @@ class NoticeStrip;
 
 /// Keeps what is shown in a file of the state folder, written on a worker some seconds after each change, so that a
 /// window that crashes, is killed or loses its display loses no more than that. A window that is closed removes its
-/// file. Those of windows that ended otherwise are offered at the next start.
+/// file. Those of windows that ended otherwise are offered at the next start, until one was restored or declined.
 class Recovery : public QObject {
     Q_OBJECT
 
@@ -33,13 +33,15 @@ public:
 private:
     struct Writing; ///< shared with the worker that writes
     void keep();
-    void restore(const QString& path);
+    void showOffer();
+    void restore();
     QFileInfoList lost() const; ///< sessions of processes that are gone, newest first
 
     Workbench& m_workbench;
     NoticeStrip& m_notices;
     QString m_folder, m_file;
-    QStringList m_offered;
+    QString m_offered, m_offer;                     ///< the file, and what the notice says
+    bool m_wasTried = false, m_wasRestored = false; ///< else an offer that is gone was declined
     std::shared_ptr<Writing> m_writing;
     std::unique_ptr<Clock::Timer> m_soon;
 };
