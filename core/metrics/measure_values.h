@@ -33,7 +33,7 @@ struct MeasureInput {
     const WeightedAttention& exact;
     const Fidelity& fidelity;
     std::span<const WeightedSet> kept; ///< [Hkv], or [Hq] where query heads have sets of their own
-    const HostTensor& scores; ///< [Hkv, cut] or [Hq, cut]; NaN where unknown; empty: the policy does not score
+    const HostTensor& scores;          ///< [Hkv, cut] or [Hq, cut]; NaN where unknown; empty: the policy does not score
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
     Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
     Tensor allQueries = {};             ///< [Hq, w', d] all that were captured, before and after the cut
