@@ -97,9 +97,9 @@ bool isBlockParameter(std::string_view id) {
 ParameterSpec positionsRow() {
     return choiceRow(
         "positions", "Positions",
-        {{"kept", "Kept, with gaps", "kept keys stay turned to where they stood; evicted tokens leave gaps"},
+        {{"kept", "Kept, with gaps", "kept keys have their original RoPE rotation; evicted tokens leave gaps"},
          {"rerotated", "Re-assigned in the cache",
-          "kept keys are turned to 0 ... N − 1 in time order, what comes after follows at N; needs RoPE"}},
+          "kept keys are rotated to 0 ... N − 1 in time order, what comes after follows at N; needs RoPE"}},
         Stage::Select,
         "Which positions the queries after the cut find (L6). Changes what the choice costs, not what is kept.",
         "StreamingLLM 3.2: inside the cache; kvpress: kept unless KeyRerotationPress wraps it");

@@ -23,7 +23,7 @@ PolicyCard makeCard() {
         .summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.",
         .paper = citation("StreamingLLM", "section 3.2"),
         .variants =
-            {{"gaps", "Gaps kept", "4 sinks; kept keys stay turned to where they stood, as in most comparisons", {}},
+            {{"gaps", "Gaps kept", "4 sinks; kept keys have their original RoPE rotation, as in most comparisons", {}},
              {"paper", "Paper", "4 sinks; positions re-assigned inside the cache", {{"positions", "rerotated"}}},
              kvpressVariant("4 sinks, budget rounded down, gaps kept"),
              {"kvpress_rerotated",
@@ -59,7 +59,7 @@ public:
     std::vector<std::string> notes(const PolicyInput&, const ParameterValues& values) const override {
         return {reassignsPositions(values)
                     ? "positions re-assigned inside the cache: kept keys are measured rotated to 0 ... N − 1 (L6)"
-                    : "positions kept: the gap between sinks and window stays in the angles (L6)"};
+                    : "positions kept: a position gap remains between sinks and recent tokens (L6)"};
     }
 };
 

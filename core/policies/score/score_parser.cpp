@@ -238,8 +238,7 @@ private:
         const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;
         if (feature.part.empty() && choiceKindOf(spec.values) == ChoiceKind::ScoreOfBudget)
             throw Error({name + " has a score that changes with the budget (λ = fraction removed)", "",
-                         "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75], or take its parts: " + name +
-                             ".z_attention"});
+                         "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75]"});
         if (policyById(spec.policy).scoreLabel(spec.values).starts_with("no score"))
             throw Error({name + " gives tokens no score", "", "Choose another variant"});
         requireScoreSettings(feature);

@@ -55,8 +55,9 @@ std::int64_t clustersThatFit(const ParameterValues& values, std::int64_t count) 
     const std::int64_t t = values.integer("cluster_slots"), s = values.integer("value_slots");
     const std::int64_t most = (2 * count - 2 * s) / (t + 1);
     if (most < 1)
-        throw Error({fmt::format("{} tokens cannot store {} value slots and one cluster of {}", count, s, t), "budget",
-                     fmt::format("Lower value_slots, or keep at least {} tokens", s + (t + 2) / 2)});
+        throw Error({fmt::format("{} token{} cannot store {} value slot{} and one cluster of {}", count,
+                                 count == 1 ? "" : "s", s, s == 1 ? "" : "s", t),
+                     "budget", fmt::format("Lower value_slots, or keep at least {} tokens", s + (t + 2) / 2)});
     return most;
 }
 
