@@ -1,9 +1,11 @@
 // `kvscope calibrate`: from measured qualities (or a proxy) to the retention that each context needs. Its output is a
 // curve for budgets: --policy snapkv:kvpress@tau=0.95:FILE.json.
 #include "app/command_line/command.h"
+#include "app/study/regenerating_command.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/run/calibrated_budget.h"
+#include "views/scene/axes.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -42,7 +44,8 @@ public:
                          "Give one of them, or none for the captures' rows"});
         if (!m_captures.empty() && (!m_triples.empty() || !std::isnan(m_k)))
             throw Error({fmt::format("captures are not read beside {}", m_triples.empty() ? "--k" : "--triples"),
-                         m_captures.front(), "Leave one of the two out"});
+                         m_captures.front(),
+                         fmt::format("Omit the captures, or omit {}", m_triples.empty() ? "--k" : "--triples")});
         const PolicySpec policy = PolicySpec::parse(m_options.policies.front());
         if (policy.budget)
             throw Error({"a calibration finds the budget, and " + m_options.policies.front() + " has one", "--policy",
@@ -84,12 +87,12 @@ private:
         return all;
     }
 
-    static void print(const Calibration& c) {
+    void print(const Calibration& c) const {
         const char* kind = c.given ? "given by hand" : c.data.proxy ? "PROXY, no model's losses" : "measured";
         fmt::print("{} ({})\n", c.spec, kind);
         if (!c.given)
-            fmt::print("{} triples, {} contexts; {}; w = {}\n", c.fit.triples, c.fit.contexts, c.data.origin,
-                       c.fit.weight);
+            fmt::print("{}, {}; {}; w = {}\n", formatCounted(c.fit.triples, "triple"),
+                       formatCounted(c.fit.contexts, "context"), c.data.origin, c.fit.weight);
         if (c.fit.slopeKnown) fmt::print("k = {:.4g} NLL(c) {:+.4g}\n", c.fit.alpha, c.fit.beta);
         for (const CalibratedContext& context : c.contexts) {
             printPoints(c, context.name);
@@ -119,12 +122,15 @@ private:
     }
 
     /// How far the points lie from the curves.
-    static void printMisfit(const Calibration& c) {
+    void printMisfit(const Calibration& c) const {
         const CalibrationMisfit misfit = misfitOf(c);
         fmt::print("residual {:.3f}\n", misfit.rms);
         if (misfit.isPoor())
-            fmt::print("POOR FIT: the curve misses its points, so the retention says little; look at the points with "
-                       "kvscope plot calibration\n");
+            fmt::print("POOR FIT: the curve misses its points, so the retention says little; draw them with\n"
+                       "kvscope plot calibration {} --policy {} --view-set source={} --out calibration.svg\n",
+                       m_captures.empty() ? "CAPTURE" : shellWord(m_captures.front()), shellWord(c.spec + "@0.25"),
+                       m_triples.empty() ? m_proxy ? "proxy" : "measured"
+                                         : "table --view-set " + shellWord("table=" + m_triples));
     }
 
     RunOptions m_options;

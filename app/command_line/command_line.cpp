@@ -254,6 +254,8 @@ void checkWindowFile(const std::string& path) {
         readSession(path);
     else if (extension == ".json" || extension == ".csv")
         readSelection(path);
+    else if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+        throw Error({"there is no such file", "", "Check the name; kvscope --help lists the commands", path});
     else
         checkHdf5(path);
 }

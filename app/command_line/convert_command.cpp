@@ -3,10 +3,12 @@
 #include "core/base/error.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/import/imported_capture.h"
+#include "views/scene/axes.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace kvscope {
@@ -57,8 +59,11 @@ public:
         writeCapture(*capture, m_out, m_write, context.checkpoint("convert"));
         context.clearProgress();
         const CaptureInfo& info = capture->info();
-        fmt::print("{} layers, {} query heads, {} KV heads, {} tokens, head dim {}\n{}\n", info.layers.size(),
-                   info.numQueryHeads, info.numKvHeads, info.numTokens, info.headDim, info.notes);
+        const bool hasQueries = std::ranges::any_of(info.layers, [](const LayerInfo& l) { return l.queryCount > 0; });
+        fmt::print("{}, {}{}, {}, head dim {}\n{}\n", formatCounted(std::ssize(info.layers), "layer"),
+                   hasQueries ? formatCounted(info.numQueryHeads, "query head") + ", " : "",
+                   formatCounted(info.numKvHeads, "KV head"), formatCounted(info.numTokens, "token"), info.headDim,
+                   info.notes);
     }
 
 private:

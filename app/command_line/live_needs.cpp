@@ -26,8 +26,10 @@ double LiveNeeds::Row::predicted() const {
 
 void LiveNeeds::addTo(CLI::App& command) {
     command
-        .add_option("--importance", m_chunk,
-                    "by how much the answer's loss rises without each chunk of so many tokens, and what of it is kept")
+        .add_option(
+            "--importance", m_chunk,
+            "chunk size in tokens: hide each chunk in turn, print how much the answer's loss rises, and how much of "
+            "the chunk each policy keeps")
         ->check(CLI::Range(1, 1 << 20));
     command
         .add_option("--gradient", m_steps,

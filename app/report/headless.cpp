@@ -167,7 +167,7 @@ SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const Capture
                             drawFigure(parts[i].session, figure, parts[i].input, text).scene);
     }
     SessionFigure drawn;
-    drawn.finding = fmt::format("{} heads of layer {}.", heads.size(), session.layer.value);
+    drawn.finding = fmt::format("{} of layer {}.", formatCounted(std::ssize(heads), "head"), session.layer.value);
     drawn.title = view.card().name + ". " + drawn.finding;
     drawn.scene = placePanels(grid, panels, whole);
     return drawn;

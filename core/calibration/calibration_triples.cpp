@@ -29,7 +29,8 @@ std::string remedyFor(const std::vector<CalibrationRows>& all, const PolicySpec&
     std::vector<std::string> variants, others;
     for (const CalibrationRows& rows : all)
         (rows.policy == policy.policy ? variants : others).push_back(rows.policy + ":" + rows.variant);
-    const std::string proxy = "use a proxy (tau=...:proxy) or a manual k (tau=...:k=-5)";
+    const std::string proxy = "use a proxy (tau=0.95:proxy, or calibrate --proxy) or a manual k "
+                              "(tau=0.95:k=-5, or calibrate --k -5)";
     if (!variants.empty())
         return fmt::format("There are rows of {}; name that variant, or {}", fmt::join(variants, ", "), proxy);
     if (!others.empty())

@@ -62,14 +62,16 @@ void checkTokens(const CaptureReader& capture, Findings& findings) {
 void checkQueries(const CaptureInfo& info, Findings& findings) {
     const auto none = layersWhere(info, [](const LayerInfo& l) { return l.queryCount == 0; });
     if (!none.empty())
-        findings.push_back({Severity::Warning, layerList(none) + " hold no queries", "layers/*/q",
-                            "Policies that read queries and all measures are off there; key-only policies work"});
+        findings.push_back(
+            {Severity::Warning, layerList(none) + (none.size() == 1 ? " holds no queries" : " hold no queries"),
+             "layers/*/q", "Policies that read queries and all measures are off there; key-only policies work"});
     const auto window =
         layersWhere(info, [&](const LayerInfo& l) { return l.queryCount > 0 && l.queryCount < info.numTokens; });
     if (!window.empty()) {
         const std::int64_t w = info.layerInfo(LayerIndex(window.front())).queryCount;
         findings.push_back({Severity::Note,
-                            fmt::format("{} hold the last {} of {} queries only", layerList(window), w, info.numTokens),
+                            fmt::format("{} {} the last {} of {} queries only", layerList(window),
+                                        window.size() == 1 ? "holds" : "hold", w, info.numTokens),
                             "layers/*/q_window",
                             "Window policies use those before the cut; policies over all queries are off"});
     }

@@ -131,7 +131,8 @@ void checkSpec(const SyntheticSpec& spec) {
             asks ? "the prompt is too short for its sinks, needle, question and answer"
                  : "the prompt is too short for its sinks and a token after them",
             "--tokens",
-            fmt::format("Give at least {}, or {}", fewestTokens(spec), asks ? "--needle-length 0" : "fewer --sinks"));
+            fmt::format("Give at least {}, or {}{}", fewestTokens(spec), asks ? "--needle-length 0" : "fewer --sinks",
+                        asks && spec.tokens <= spec.sinks ? fmt::format(" and at least {}", spec.sinks + 1) : ""));
     const SyntheticPlan plan = planOf(spec);
     require(spec.needleLength == 0 || (plan.needleBegin >= spec.sinks && plan.needleEnd <= plan.contextEnd),
             "the needle does not fit between the sinks and the question", "--needle-begin",

@@ -220,7 +220,8 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
                              const std::vector<std::shared_ptr<const CaptureReader>>& captures,
                              const std::vector<int>& layers, const Checkpoint& checkpoint) {
     if (!reproduction.elsewhere.empty())
-        throw Error({"'" + reproduction.id + "' is not made here", "", reproduction.elsewhere});
+        throw Error({"'" + reproduction.id + "' is not made here", "",
+                     (reproduction.elsewhere.starts_with("kvscope ") ? "Run " : "It ") + reproduction.elsewhere});
     const bool fromLengths =
         reproduction.method == ReproductionMethod::KeptShares || reproduction.method == ReproductionMethod::Lengths;
     ReproductionResult result = fromLengths ? lengthResult(reproduction, captures)

@@ -153,7 +153,7 @@ private slots:
         }
         const double span = never->points->front().y - always->points->front().y;
         QVERIFY(std::abs((*sometimes->points)[0].y - always->points->front().y - span / 3) < 1e-9);
-        QCOMPARE(m_view.finding(input, options), std::string("Over 3 seeds Uniform keeps 1 tokens always, 2 sometimes "
+        QCOMPARE(m_view.finding(input, options), std::string("Over 3 seeds Uniform keeps 1 token always, 2 sometimes "
                                                              "and 1 never, 2.0 of 4 on average; the whole pair in 2"));
     }
 

@@ -40,10 +40,10 @@ std::string whyNoTimeline(const ViewInput& input) {
     if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
     if (!pane->result->simulated && !readsInBlocks(*pane))
         return pane->policyName + " does not read the prompt in blocks. Choose a policy with a prompt block (KeyDiff, "
-                                  "say) and set it to 128.";
+                                  "say) and set it to 128 (prompt_block=128).";
     if (!pane->result->simulated)
-        return pane->policyName +
-               " chose once, over the whole prompt. Set its prompt block (128, say) to see it evict block by block.";
+        return pane->policyName + " chose once, over the whole prompt. Set its prompt block (prompt_block=128) to see "
+                                  "it evict block by block.";
     return pane->result->steps.empty() ? "The budget holds the whole prompt: no block evicted anything." : "";
 }
 
@@ -278,8 +278,9 @@ public:
             evicted += std::ssize(tokens);
             atOnce += std::ranges::count_if(tokens, [&](TokenIndex t) { return t >= begin; });
         }
-        return fmt::format("{} evictions in {} steps; {} of {} evicted tokens left with the block that they came in",
-                           formatCount(evicted), result.steps.size(), formatCount(atOnce), formatCount(evicted));
+        return fmt::format("{} in {}; {} of {} left with the block that {} came in", formatCounted(evicted, "eviction"),
+                           formatCounted(std::ssize(result.steps), "step"), formatCount(atOnce),
+                           formatCounted(evicted, "evicted token"), evicted == 1 ? "it" : "they");
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
@@ -331,7 +332,7 @@ public:
             const auto& size = data->sizes[static_cast<std::size_t>(pick.index) + 1];
             facts.rows = {{"tokens per block", formatCount(size.block)},
                           {"output error", formatShort(size.error)},
-                          {"evictions in", formatCount(size.steps) + " steps"},
+                          {"evictions in", formatCounted(size.steps, "step")},
                           {"Jaccard with at once", formatFixed(size.overlap, 2)},
                           {"click", "gives the pane this block"}};
             facts.settingChange = SettingChange{input.activePane, {{"prompt_block", std::to_string(size.block)}}, {}};

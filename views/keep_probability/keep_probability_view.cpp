@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace kvscope {
@@ -190,22 +191,23 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<KeepProbabilityData>(input);
-        const std::string kept = formatFixed(expectedCount(*data), data->drawsRandomNumbers ? 1 : 0);
+        const std::string list = formatCounted(std::llround(expectedCount(*data)), "token"); // of every seed
         if (data->replayed)
-            return fmt::format("{} replays recorded random numbers: one drawing, and its {} tokens, for every seed",
-                               data->policyName, kept);
+            return fmt::format("{} replays recorded random numbers: one drawing, and its {}, for every seed",
+                               data->policyName, list);
         if (!data->drawsRandomNumbers)
-            return fmt::format("{} draws no random numbers: the same list of {} tokens for every seed",
-                               data->policyName, kept);
+            return fmt::format("{} draws no random numbers: the same list of {} for every seed", data->policyName,
+                               list);
         const Counts counts = countsOf(*data);
         if (counts.sometimes == 0)
-            return fmt::format("{} keeps the same list of {} tokens with each of {} seeds{}", data->policyName, kept,
-                               data->seeds(),
+            return fmt::format("{} keeps the same list of {} with each of {}{}", data->policyName, list,
+                               formatCounted(data->seeds(), "seed"),
                                data->sketchIsExact ? ": its sketch is as wide as a key (k = d), so it is exact" : "");
         std::string text =
-            fmt::format("Over {} seeds {} keeps {} tokens always, {} sometimes and {} never, {} of {} on average",
-                        data->seeds(), data->policyName, formatCount(counts.always), formatCount(counts.sometimes),
-                        formatCount(counts.never), kept, formatCount(data->visible));
+            fmt::format("Over {} {} keeps {} always, {} sometimes and {} never, {} of {} on average",
+                        formatCounted(data->seeds(), "seed"), data->policyName, formatCounted(counts.always, "token"),
+                        formatCount(counts.sometimes), formatCount(counts.never), formatFixed(expectedCount(*data), 1),
+                        formatCount(data->visible));
         if (const auto selected = beforeCut(input, input.focus.selected); !selected.empty())
             text += fmt::format("; the whole {} in {}",
                                 input.focus.selectionName.empty() ? "selection" : input.focus.selectionName,

@@ -95,8 +95,8 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
     std::ranges::nth_element(distances, end - 1);
     const auto kept = std::count_if(distances.begin(), end,
                                     [&](const auto& d) { return marks.states[d.second] != TokenState::Evicted; });
-    return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall",
-                       pane.policyName, formatCount(kept), formatCount(static_cast<std::int64_t>(rim)),
+    return fmt::format("{} keeps {} of the {} farthest from the mean in this plane, at {} kept overall",
+                       pane.policyName, formatCount(kept), formatCounted(static_cast<std::int64_t>(rim), "token"),
                        keptBudget(*pane.result, input.kvHead));
 }
 

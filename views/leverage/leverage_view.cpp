@@ -133,12 +133,12 @@ public:
                                formatShort(data.exact.scores[data.exact.order.front()]));
         const std::string whose = data.pane ? fmt::format(", pane {}'s k,", data.pane) : "",
                           exact = data.columns >= data.keyDim ? ": as wide as a key it is exact" : "";
-        return fmt::format(
-            "The best {} of {} tokens ({}) hold {} of the leverage; a sketch of {} of {} columns{} picks "
-            "{} of them{}",
-            formatCount(choice.budget), formatCount(std::llround(n)),
-            formatPercent(static_cast<double>(choice.budget) / n), formatPercent(choice.shareOfBest(choice.budget)),
-            data.columns, data.keyDim, whose, formatPercent(choice.overlap()), exact);
+        return fmt::format("The best {} of {} ({}) {} {} of the leverage; a sketch of {} of {} columns{} picks "
+                           "{} of them{}",
+                           formatCount(choice.budget), formatCounted(std::llround(n), "token"),
+                           formatPercent(static_cast<double>(choice.budget) / n), choice.budget == 1 ? "holds" : "hold",
+                           formatPercent(choice.shareOfBest(choice.budget)), data.columns, data.keyDim, whose,
+                           formatPercent(choice.overlap()), exact);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
@@ -233,7 +233,8 @@ std::vector<std::string> LeveragePainter::scatterNotes(const SketchTheorem& theo
         notes.push_back(
             fmt::format("Compactor Thm 2, ε = {}, asks for k ≥ {}: not met, it promises nothing", epsilon, demanded));
     if (m_choice.withoutLeverage > 0)
-        notes.push_back(formatCount(m_choice.withoutLeverage) + " tokens have leverage 0");
+        notes.push_back(formatCounted(m_choice.withoutLeverage, "token") +
+                        (m_choice.withoutLeverage == 1 ? " has leverage 0" : " have leverage 0"));
     return notes;
 }
 

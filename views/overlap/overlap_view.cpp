@@ -236,9 +236,10 @@ public:
                     closest = {a, b};
                 }
         const auto counts = agreement(input, panes);
-        return fmt::format("{} and {} agree most (Jaccard {}); {} of {} tokens are kept by every pane, {} by none",
+        return fmt::format("{} and {} agree most (Jaccard {}); {} of {} {} kept by every pane, {} by none",
                            panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2),
-                           formatCount(counts.back()), formatCount(input.cut.token), formatCount(counts.front()));
+                           formatCount(counts.back()), formatCounted(input.cut.token, "token"),
+                           counts.back() == 1 ? "is" : "are", formatCount(counts.front()));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

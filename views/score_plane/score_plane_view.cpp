@@ -107,8 +107,10 @@ void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thin
     std::vector<std::string> notes;
     if (std::string beyond = beyondText(beyondRange(frame, plane.marks)); !beyond.empty())
         notes.push_back(std::move(beyond));
-    if (plane.unplaced > 0) notes.push_back(formatCount(plane.unplaced) + " tokens have no scores");
-    if (thinned > 0) notes.push_back(formatCount(thinned) + " evicted marks left out");
+    if (plane.unplaced > 0)
+        notes.push_back(formatCounted(plane.unplaced, "token") +
+                        (plane.unplaced == 1 ? " has no score" : " have no scores"));
+    if (thinned > 0) notes.push_back(formatCounted(thinned, "evicted mark") + " left out");
     const TextStyle style{FontFace::Interface, 11};
     double y = frame.plot.y + 10;
     for (const std::string& note : notes) {

@@ -298,10 +298,12 @@ public:
         std::string text;
         if (tally.comparable > 0) {
             const TheoryRow* gap = tally.widest;
-            text = fmt::format("{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
-                               gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded),
-                                                 formatShort(gap->set))
-                                   : "");
+            text =
+                fmt::format("{} of {} of the theorems {} met{}", tally.met, formatCounted(tally.comparable, "demand"),
+                            tally.met == 1 || tally.comparable == 1 ? "is" : "are",
+                            gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded),
+                                              formatShort(gap->set))
+                                : "");
         } else {
             text = tally.demands > 0
                        ? fmt::format("What the theorems about {} demand is no setting here", data->policyName)
@@ -311,8 +313,8 @@ public:
             text += fmt::format("; on this capture the one measured value lies {} its bound",
                                 tally.within == 1 ? "within" : "beyond");
         else if (tally.bounds > 1)
-            text += fmt::format("; on this capture {} of {} bounds have no measurement beyond them", tally.within,
-                                tally.bounds);
+            text += fmt::format("; on this capture {} of {} bounds {}", tally.within, tally.bounds,
+                                tally.within == 1 ? "has no measurement beyond it" : "have no measurement beyond them");
         if (const TheoryRow* row = tally.broken)
             text += fmt::format("; {} of {} measurements lie beyond {}, which allows {}", shareText(row->beyond),
                                 formatCount(row->count), row->theorem, shareText(row->mayFail));

@@ -290,12 +290,12 @@ public:
         const auto early = keptUntil(profile.states.begin() + static_cast<std::ptrdiff_t>(half)),
                    all = keptUntil(profile.states.end());
         const std::string score = formatShort(profile.cutOff);
-        return fmt::format("{}; {} of {} kept tokens lie in the first half of the tokens before the cut",
+        return fmt::format("{}; {} of {} {} in the first half of the tokens before the cut",
                            profile.evictedAbove == 0
                                ? fmt::format("Tokens with a score of {} or more are kept", score)
                                : fmt::format("The smallest kept score is {}, with {} at or above it", score,
                                              formatCounted(profile.evictedAbove, "evicted token")),
-                           formatCount(early), formatCount(all));
+                           formatCount(early), formatCounted(all, "kept token"), early == 1 ? "lies" : "lie");
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

@@ -127,8 +127,10 @@ public:
                                nothing);
         const VariantList& list = data->lists[most];
         const ListChange change = changeOf(*data, most);
-        const std::string why =
-            list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
+        const std::string why = list.traps.empty()
+                                    ? ""
+                                    : fmt::format("; {} {}", list.traps.size() == 1 ? "disagreement" : "disagreements",
+                                                  fmt::join(list.traps, ", "));
         return fmt::format("“{}” differs most from “{}”: {} in, {} out, Jaccard {}{}{}", list.label,
                            data->lists.front().label, formatCounted(std::ssize(change.gained), "token"),
                            formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why, nothing);

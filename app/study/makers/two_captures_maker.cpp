@@ -24,7 +24,8 @@ public:
     ViewDataMaker::Value run() {
         const ViewDataRequest& request = m_work.request;
         if (!request.compared)
-            throw Error({"no second capture is open", "", "Compare with another prompt of the same model"});
+            throw Error({"no second capture is open", "",
+                         "Compare with another prompt of the same model (on the command line, --compare-with FILE)"});
         m_cut = Cut::resolve(request.cut.text, *request.compared);
         m_data.first = {request.capture->info().fileName, request.cut.token};
         m_data.second = {request.compared->info().fileName, m_cut.token};

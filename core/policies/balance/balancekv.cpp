@@ -116,11 +116,13 @@ private:
         std::int64_t needles = 0;
         for (const auto& head : guarded) needles += std::ranges::count(head, char{1});
         if (!guarded.empty())
-            selection.notes.push_back(std::to_string(needles) + " tokens are protected by needle detection, over " +
-                                      std::to_string(guarded.size()) + " KV heads");
+            selection.notes.push_back(std::to_string(needles) + (needles == 1 ? " token is" : " tokens are") +
+                                      " protected by needle detection, over " + std::to_string(guarded.size()) +
+                                      (guarded.size() == 1 ? " KV head" : " KV heads"));
         const auto kept = static_cast<std::int64_t>(selection.heads.front().kept.size());
         if (explicitRounds && kept != count)
-            selection.notes.push_back("rounds override the budget: " + std::to_string(kept) + " tokens are kept, not " +
+            selection.notes.push_back("rounds override the budget: " + std::to_string(kept) +
+                                      (kept == 1 ? " token is kept, not " : " tokens are kept, not ") +
                                       std::to_string(count));
     }
 };
