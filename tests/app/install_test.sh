@@ -13,7 +13,10 @@ mv "$work/staged/usr" "$work/moved"
 rmdir "$work/staged" || fail "the rules write outside of the prefix"
 cd "$work"
 share=$work/moved/share
-kvscope() { env -i HOME="$work/home" PATH=/usr/bin:/bin LANG=C.UTF-8 ASAN_OPTIONS="${ASAN_OPTIONS:-}" "$work/moved/bin/kvscope" "$@"; }
+kvscope() {
+    env -i HOME="$work/home" PATH=/usr/bin:/bin LANG=C.UTF-8 ASAN_OPTIONS="${ASAN_OPTIONS:-}" TSAN_OPTIONS="${TSAN_OPTIONS:-}" \
+        "$work/moved/bin/kvscope" "$@"
+}
 
 kvscope --version | grep -qx 'kvscope [0-9.]*' || fail "kvscope --version"
 kvscope plot key_projection "$share/kvscope/sample_data/needle-1k.h5" --policy keydiff@0.1 --out keys.svg >/dev/null
