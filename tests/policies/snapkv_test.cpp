@@ -275,8 +275,8 @@ private slots:
         } catch (const Error& error) {
             QCOMPARE(
                 QString(error.what()),
-                "SnapKV needs queries before token 97, and none was captured (layer 3). Choose a later cut (or, with "
-                "blocks, prompt_block=0), or capture the queries of all tokens");
+                "SnapKV needs queries before token 97, and none was captured (layer 3). Capture the queries of "
+                "all tokens; or, if only later tokens have queries, choose a later cut (with blocks, prompt_block=0)");
         }
     }
 

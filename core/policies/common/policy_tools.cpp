@@ -14,7 +14,8 @@ QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std
         throw Error(
             {policyName + " needs queries before token " + std::to_string(input.end) + ", and none was captured",
              "layer " + std::to_string(input.layer.value),
-             "Choose a later cut (or, with blocks, prompt_block=0), or capture the queries of all tokens"});
+             "Capture the queries of all tokens; or, if only later tokens have queries, choose a later cut (with "
+             "blocks, prompt_block=0)"});
     const std::int64_t captured = input.queries.size(1);
     QueryWindow result;
     result.wanted = std::min<std::int64_t>(window, input.end);
