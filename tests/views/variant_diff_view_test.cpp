@@ -185,7 +185,7 @@ private slots:
         QVERIFY(text.find("Anchor: mean → median (K1); on its own it changes 2 tokens") != std::string::npos);
         QVERIFY(text.find("only here: 7 “") != std::string::npos &&
                 text.find(" · only in the reference: 9 “") != std::string::npos);
-        QVERIFY(m_view.finding(input, options).find("disagreements K1") != std::string::npos);
+        QVERIFY(m_view.finding(input, options).find("disagreement K1") != std::string::npos);
         const PointFacts facts = m_view.factsAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2});
         QCOMPARE(facts.token, TokenIndex{7});
         QCOMPARE(facts.rows[1].second + " " + facts.rows[2].second, std::string("evicted kept"));
