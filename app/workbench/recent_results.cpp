@@ -7,6 +7,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr std::size_t kMost = 256; ///< also of small ones: the search is linear
+
 std::size_t bytesOf(const RunResult& result) {
     std::size_t numbers = result.scores.data.size() + result.queryHeadScores.data.size() + result.anchor.data.size();
     for (const auto& [name, part] : result.parts) numbers += part.data.size();
@@ -35,7 +37,7 @@ void RecentResults::insert(const std::string& key, std::shared_ptr<const RunResu
     const std::size_t bytes = bytesOf(*result);
     m_entries.push_front({key, std::move(result), bytes});
     m_bytes += bytes;
-    while (m_bytes > m_maxBytes && m_entries.size() > 1) {
+    while ((m_bytes > m_maxBytes || m_entries.size() > kMost) && m_entries.size() > 1) {
         m_bytes -= m_entries.back().bytes;
         m_entries.pop_back();
     }
