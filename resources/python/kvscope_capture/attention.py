@@ -77,11 +77,17 @@ def decoder_of(model: Any) -> Any:
 
 
 def layers_of(model: Any) -> torch.nn.ModuleList:
-    """The decoder layers; GPT-2 calls them `h`."""
+    """The decoder layers; GPT-2 calls them `h`. Errors (CaptureError): they have another name (MPT, BERT)."""
     decoder = decoder_of(model)
-    layers = getattr(decoder, "layers", None)
-    found: torch.nn.ModuleList = decoder.h if layers is None else layers
-    return found
+    for name in ("layers", "h"):
+        layers: torch.nn.ModuleList | None = getattr(decoder, name, None)
+        if layers is not None:
+            return layers
+    raise CaptureError(
+        f"{type(decoder).__name__} has no layers where they are looked for (layers, h)",
+        str(decoder.config.model_type),
+        "This architecture cannot be captured",
+    )
 
 
 def attention_of(layer: torch.nn.Module) -> Any:
@@ -143,6 +149,25 @@ def refuse_sparse_attention(config: Any) -> None:
                 str(config.model_type),
                 "This architecture cannot be captured",
             )
+
+
+def head_sizes(config: Any) -> tuple[int, int, int, int]:
+    """Query heads, KV heads, dimensions of a key and of a value, as attention sees them.
+
+    Errors (CaptureError): a configuration that does not say them (Mamba), or not for all layers at once (Gemma 4).
+    """
+    try:
+        heads = config.num_attention_heads
+        if getattr(config, "kv_lora_rank", None):  # MLA: keys and values are expanded to all heads
+            return heads, heads, config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
+        width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return heads, getattr(config, "num_key_value_heads", None) or heads, width, width
+    except Exception as error:  # whatever a configuration of another kind raises
+        raise CaptureError(
+            "the configuration does not state heads that all layers have",
+            str(config.model_type),
+            "This architecture cannot be captured",
+        ) from error
 
 
 def sliding_window_of(config: Any, layer: int) -> int:

@@ -22,6 +22,7 @@ import torch
 
 from kvscope_capture.console import check_output
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import locked
 
 Array = npt.NDArray[Any]
 STAGE = "post_qk_norm_post_rope_pre_scale"
@@ -72,6 +73,17 @@ def encode(tensor: torch.Tensor, dtype: str, place: str) -> Array:
         return bits
     plain: Array = stored.cpu().contiguous().numpy()
     return plain
+
+
+@contextlib.contextmanager
+def written_alone(out: pathlib.Path) -> Iterator[None]:
+    """While open, no other run writes `out`, also not between two layers, when its file is closed.
+
+    Errors (CaptureError): another run does, the folder is missing or cannot be written.
+    """
+    check_output(out)
+    with locked(out.with_name(out.name + ".partial")):
+        yield
 
 
 class CaptureFile:

@@ -11,8 +11,10 @@ import sys
 from typing import Any
 
 import h5py
+import transformers
 
-from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions
+from kvscope_capture.attention import head_sizes
+from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions, written_alone
 from kvscope_capture.command import (
     DTYPES,
     check_device,
@@ -26,7 +28,7 @@ from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, SegmentKind, chat_frame, default_cut, question_prompt
 from kvscope_capture.sources import Source, read_sources
-from kvscope_capture.streaming import capture_prompt
+from kvscope_capture.streaming import FINGERPRINT, capture_prompt, fingerprint_of
 
 
 class Capturing:
@@ -65,8 +67,12 @@ class Capturing:
             )
         if not waiting:
             return
+        for i in waiting:
+            with written_alone(self.outs[i]):  # another run is told before the model is loaded
+                pass
         show("loading the model")
         model, _ = load_model(given.model, given.revision, given.compute_dtype, given.device)
+        check_weights(model, [out for i, out in enumerate(self.outs) if i not in waiting])
         time = TimeLeft(len(waiting))
         for done, i in enumerate(waiting):
             before = f"{sources[i].name} ({done + 1} of {len(waiting)}{time.after(done)}): " if len(sources) > 1 else ""
@@ -129,6 +135,8 @@ def options_of(given: argparse.Namespace, notes: str = "") -> CaptureOptions:
     """What is stored. Errors: numbers out of range, options that contradict each other."""
     if given.max_tokens < 2 or given.q_window < 0:
         raise CaptureError("must be positive", "--max-tokens, --q-window")
+    if "" in given.needle:
+        raise CaptureError("is empty", "--needle", "Give it some text")
     if given.depth and len(given.depth) != len(given.needle):
         raise CaptureError(
             f"{len(given.depth)} depths for {len(given.needle)} needles", "--depth", "Give one for each --needle"
@@ -177,6 +185,23 @@ def other_options(file: h5py.File, given: argparse.Namespace, prompt: Prompt, co
         "type of the model (--compute-dtype)": ran in (None, asked),
     }
     return [name for name, same in checks.items() if not same]
+
+
+def check_weights(model: Any, whole: list[pathlib.Path]) -> None:
+    """Errors: a finished capture was made from other weights. One that does not say them counts as the same.
+
+    So does one of another version of Transformers, which may name or join weights otherwise.
+    """
+    own = fingerprint_of(model) if whole else ""
+    for out in whole:
+        with h5py.File(out, "r") as file:
+            same_version = file.attrs.get("transformers_version") == transformers.__version__
+            if same_version and file.attrs.get(FINGERPRINT, own) != own:
+                raise CaptureError(
+                    "is a capture of this prompt through other weights",
+                    str(out),
+                    "Name another file, or give --overwrite in place of --resume",
+                )
 
 
 def output_paths(out: str, sources: list[Source]) -> list[pathlib.Path]:
@@ -248,13 +273,11 @@ def announce(name: str, prompt: Prompt, note: str, options: CaptureOptions) -> N
 
 
 def stored_bytes(config: Any, tokens: int, options: CaptureOptions) -> int:
-    """Bytes of the tensors that a capture holds, by the configuration, and of the residual stream beside it."""
-    heads = config.num_attention_heads
-    latent = getattr(config, "kv_lora_rank", None)  # MLA: keys and values are expanded to all heads
-    width = getattr(config, "head_dim", None) or config.hidden_size // heads
-    key = config.qk_nope_head_dim + config.qk_rope_head_dim if latent else width
-    value = config.v_head_dim if latent else width
-    kv_heads = heads if latent else getattr(config, "num_key_value_heads", None) or heads
+    """Bytes of the tensors that a capture holds, by the configuration, and of the residual stream beside it.
+
+    Errors: those of `head_sizes`.
+    """
+    heads, kv_heads, key, value = head_sizes(config)
     queries = min(tokens, options.q_window or tokens) * heads * key
     layer = queries + tokens * kv_heads * (key + value)
     layer += (

@@ -137,7 +137,7 @@ class SelfCheck:
     def __init__(self, model: Any, ids: list[int]) -> None:
         """Runs the first tokens of `ids` through the model's own code.
 
-        Errors (CaptureError): a model whose attention cannot be watched or is sparse.
+        Errors (CaptureError): a model whose attention cannot be watched or is sparse, or whose layers differ in heads.
         """
         self.model, self.decoder = model, decoder_of(model)
         refuse_sparse_attention(self.decoder.config)
@@ -169,12 +169,19 @@ class SelfCheck:
         self.own_frequencies = self._frequencies()
 
     def _observe_own(self, call: AttentionCall, output: torch.Tensor) -> None:
-        self.shapes = {
+        shapes = {
             "head_dim": call.key.shape[2],
             "value_dim": call.value.shape[2],
             "heads": call.query.shape[0],
             "kv_heads": call.key.shape[0],
         }
+        if self.shapes not in ({}, shapes):
+            raise CaptureError(
+                "the layers differ in their heads, which no capture holds",
+                f"layer {call.layer}",
+                "This architecture cannot be captured",
+            )
+        self.shapes = shapes
         if call.unrotated is not None:
             self.rotates.add(call.layer)
             if self.rotation is None:

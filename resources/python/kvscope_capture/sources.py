@@ -67,7 +67,7 @@ def read_sources(arguments: argparse.Namespace) -> list[Source]:
 
 def _text_of(path: pathlib.Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # a byte-order mark is no text
     except (OSError, UnicodeDecodeError) as error:
         raise CaptureError(f"cannot be read ({error})", str(path), "Name a UTF-8 text file") from error
 

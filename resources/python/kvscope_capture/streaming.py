@@ -30,7 +30,15 @@ from kvscope_capture.attention import (
     observed_attention,
     projection_of,
 )
-from kvscope_capture.capture_file import Array, CaptureFile, CaptureOptions, LayerRecord, json_text, not_written
+from kvscope_capture.capture_file import (
+    Array,
+    CaptureFile,
+    CaptureOptions,
+    LayerRecord,
+    json_text,
+    not_written,
+    written_alone,
+)
 from kvscope_capture.console import TimeLeft
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, TokenBytes
@@ -44,6 +52,7 @@ TESTED = (
 )
 NLL_ROWS = 512
 SAMPLED = 256
+FINGERPRINT = "weights_fingerprint"  # attribute of the root: `fingerprint_of` the model that was captured
 Progress = Callable[[str], None]
 
 
@@ -62,16 +71,33 @@ def capture_prompt(
 
     The capture is compared with the model (self_check.py); the result is in the file. `force` writes it although a
     check failed, which then marks it. Errors (CaptureError): a failed check, a model that cannot be watched, layers
-    that it lacks, values that cannot be stored, a folder that cannot be written. An interrupted run leaves
+    that it lacks, values that cannot be stored, a folder that cannot be written, another run that writes `out`. An
+    interrupted run leaves
     `out`.partial, which the same call continues; that of another prompt, other weights or options is written anew, or
     refused where `resume` is asked for.
     """
     options = options or CaptureOptions()
     _check(model, prompt, options)
+    with written_alone(out):
+        return _capture(model, prompt, out, options, model_id, revision, progress, force, resume)
+
+
+def _capture(
+    model: Any,
+    prompt: Prompt,
+    out: pathlib.Path,
+    options: CaptureOptions,
+    model_id: str,
+    revision: str,
+    progress: Progress,
+    force: bool,
+    resume: bool,
+) -> str:
     progress("self-check")
     check = SelfCheck(model, prompt.ids)
     require(check, force)
-    state = _state(model, prompt, options, model_id, revision)
+    fingerprint = fingerprint_of(model)
+    state = _state(model, prompt, options, model_id, revision, fingerprint)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state, model.device)
     saved = stream.load()
     file = CaptureFile(out, options, state, saved[0] if saved else -1, resume)
@@ -84,7 +110,7 @@ def capture_prompt(
 
     require(check, force, abandon)
     rope = read_rope(decoder_of(model), check.rotation or Rotation())
-    attributes = root_attributes(model, check, rope, options, model_id, revision)
+    attributes = root_attributes(model, check, rope, options, model_id, revision) | {FINGERPRINT: fingerprint}
     file.write_root(attributes, token_arrays(prompt, nll) | rope_arrays(rope))
     digest = file.finish(progress)
     stream.remove()
@@ -113,7 +139,7 @@ def _published_config(model: Any) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key != "_name_or_path"}
 
 
-def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, revision: str) -> str:
+def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, revision: str, fingerprint: str) -> str:
     parts = [
         model_id,
         revision,
@@ -123,7 +149,7 @@ def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, r
         prompt.segments,
         vars(options),
     ]
-    parts += [transformers.__version__, fingerprint_of(model)]
+    parts += [transformers.__version__, fingerprint]
     return hashlib.sha256(json_text(parts).encode()).hexdigest()
 
 

@@ -73,6 +73,13 @@ def _is_tensor(data: Any) -> bool:
     return isinstance(data, torch.Tensor)
 
 
+def _is_plain(tensor: torch.Tensor) -> bool:
+    import torch
+
+    odd = tensor.is_quantized or tensor.is_complex() or tensor.is_meta or tensor.is_nested
+    return tensor.layout == torch.strided and not odd
+
+
 def _is_pair(entry: Any) -> bool:
     pair = isinstance(entry, list | tuple) and len(entry) == 2
     return pair and all(_is_tensor(tensor) for tensor in entry)
@@ -81,7 +88,8 @@ def _is_pair(entry: Any) -> bool:
 def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
     """Writes all tensors of `source` and returns their names.
 
-    Errors (CaptureError): not a file of torch, objects other than tensors, containers and dynamic caches, no tensor.
+    Errors (CaptureError): not a file of torch, objects other than tensors, containers and dynamic caches, no tensor,
+    one that no safetensors file holds (quantised, sparse, complex).
     """
     import torch
     from safetensors.torch import save_file
@@ -103,6 +111,8 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
         for name, tensor in named_tensors(data):
             if name in tensors:
                 raise CaptureError("two tensors have this name", name, "Save them under names without dots")
+            if not _is_plain(tensor):
+                raise CaptureError("holds tensors of a kind that cannot be stored", name, "Save them as float32")
             tensors[name] = tensor.contiguous().clone()
     except CaptureError as error:
         raise CaptureError(error.sentence, f"{source}: {error.place}", error.remedy) from error

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 
 from kvscope_capture.attention import AttentionCall, decoder_of, layers_of
-from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord, json_text
+from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord, json_text, written_alone
 from kvscope_capture.console import TimeLeft
 from kvscope_capture.prompt import Prompt, Segment
 from kvscope_capture.rope import read_rope
 from kvscope_capture.self_check import Rotation, SelfCheck
 from kvscope_capture.streaming import (
+    FINGERPRINT,
     fingerprint_of,
     layer_attributes,
     output_projection,
@@ -172,25 +173,27 @@ class LiveContext:
     def save(self, path: pathlib.Path, channel: Channel) -> str:
         """Writes a capture of the very tensors that `tensor` gives, in the model's type; returns its hash.
 
-        Errors (CaptureError): it cannot be written; Stopped. Neither leaves anything behind.
+        Errors (CaptureError): it cannot be written, another run writes it; Stopped. Neither leaves anything behind.
         """
         model, prompt = self.opened.model, Prompt(self.opened.tokenizer)
         prompt.ids, prompt.segments = self.ids, self.segments
         options = CaptureOptions(dtype=STORED[DTYPE_NAMES[model.dtype]])
-        file = CaptureFile(path, options, "live", stays=False)
-        steps = len(self.calls) + 1  # the last one is the hash
-        try:
-            for call, given in zip(self.calls, self.attributes, strict=True):
-                channel.progress("saving", call.layer, steps)
-                tensors = {role: self.tensor(call.layer, role) for role in "qkv"}
-                tensors |= {} if call.sinks is None else {"sinks": call.sinks}
-                check = {"self_check": json_text(self.check.of_layer(call.layer))}
-                file.write_layer(LayerRecord(call.layer, tensors, given | check))
-            file.write_root(self._root(options), token_arrays(prompt, self.nll) | rope_arrays(self._rope))
-            return file.finish(lambda step: channel.progress(step, steps - 1, steps), channel.checkpoint)
-        except BaseException:
-            file.remove()
-            raise
+        with written_alone(path):
+            file = CaptureFile(path, options, "live", stays=False)
+            steps = len(self.calls) + 1  # the last one is the hash
+            try:
+                for call, given in zip(self.calls, self.attributes, strict=True):
+                    channel.progress("saving", call.layer, steps)
+                    tensors = {role: self.tensor(call.layer, role) for role in "qkv"}
+                    tensors |= {} if call.sinks is None else {"sinks": call.sinks}
+                    check = {"self_check": json_text(self.check.of_layer(call.layer))}
+                    file.write_layer(LayerRecord(call.layer, tensors, given | check))
+                root = self._root(options) | {FINGERPRINT: fingerprint_of(model)}
+                file.write_root(root, token_arrays(prompt, self.nll) | rope_arrays(self._rope))
+                return file.finish(lambda step: channel.progress(step, steps - 1, steps), channel.checkpoint)
+            except BaseException:
+                file.remove()
+                raise
 
 
 def pieces(tensor: torch.Tensor) -> Iterator[tuple[int, bytes]]:

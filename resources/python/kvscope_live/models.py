@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from kvscope_capture.attention import layers_of, sliding_window_of
+from kvscope_capture.attention import head_sizes, layers_of, sliding_window_of
 from kvscope_capture.command import check_device, load_model, read_config, revision_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import TESTED
@@ -34,9 +34,12 @@ class OpenModel:
 
 
 def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
-    """What `model/inspect` answers. Errors (LiveError): there is no such model on this machine."""
+    """What `model/inspect` answers. Errors (LiveError): there is no such model on this machine, or none with heads."""
     config = config_of(path, revision)
-    heads, sizes = config.num_attention_heads, head_sizes(config)
+    try:
+        heads, kv_heads, width, value_width = head_sizes(config)
+    except CaptureError as error:
+        raise LiveError(UNSUPPORTED_MODEL, f"{error.place}: {error.sentence}", path, error.remedy) from error
     parameters, why = _parameters(config)
     kinds = [str(kind) for kind in getattr(config, "layer_types", None) or []]
     if odd := sorted({kind for kind in kinds if any(name in kind for name in NO_ATTENTION)}):
@@ -45,7 +48,7 @@ def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
     note = (
         "" if tested else f"{config.model_type} is not among the tested architectures; reading compares it with itself"
     )
-    layers, (kv_heads, width, value_width) = config.num_hidden_layers, sizes
+    layers = config.num_hidden_layers
     return {
         "architecture": (getattr(config, "architectures", None) or [config.model_type])[0],
         "layers": layers,
@@ -85,19 +88,10 @@ def config_of(path: str, revision: str | None) -> Any:
         ) from error
 
 
-def head_sizes(config: Any) -> tuple[int, int, int]:
-    """KV heads, dimensions of a key and of a value, as attention sees them."""
-    heads = config.num_attention_heads
-    if getattr(config, "kv_lora_rank", None):  # MLA: expanded to all heads
-        return heads, config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
-    width = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return getattr(config, "num_key_value_heads", None) or heads, width, width
-
-
 def bytes_per_token(config: Any, width: int = 2) -> int:
     """Of keys, values and queries of all layers, in a type of `width` bytes."""
-    kv_heads, key, value = head_sizes(config)
-    return int(config.num_hidden_layers * (kv_heads * (key + value) + config.num_attention_heads * key) * width)
+    heads, kv_heads, key, value = head_sizes(config)
+    return int(config.num_hidden_layers * (kv_heads * (key + value) + heads * key) * width)
 
 
 def open_model(path: str, revision: str | None, dtype: str, device: str, channel: Channel) -> OpenModel:
@@ -162,10 +156,11 @@ def memory_used() -> int:
 
 
 def _parameters(config: Any) -> tuple[int, str]:
-    """Their number, by building the model without memory, and why it cannot be built."""
+    """Their number, by building the model without memory, and why it cannot be built or captured."""
     try:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        layers_of(model)
         return sum(parameter.numel() for parameter in model.parameters()), ""
     except Exception as error:  # whatever a configuration of another kind raises
         return 0, (str(error).splitlines() or [type(error).__name__])[0]

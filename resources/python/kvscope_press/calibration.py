@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import pathlib
-import shutil
 from collections.abc import Iterator, Mapping
 
 import h5py
@@ -20,6 +18,7 @@ import numpy.typing as npt
 
 from kvscope_capture.capture_file import json_text
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import edited_copy, locked
 from kvscope_capture.version import VERSION
 from kvscope_press.recorded_selection import RecordedSelection
 
@@ -69,20 +68,12 @@ class Setting:
 @contextlib.contextmanager
 def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
     capture = capture.resolve()  # a link stays one
-    copied = capture.stat().st_size <= COPIED_BYTES
-    path = capture.with_name(capture.name + ".calibrating") if copied else capture
     try:
-        if copied:
-            shutil.copyfile(capture, path)
-        with h5py.File(path, "a") as file:
+        small = capture.stat().st_size <= COPIED_BYTES
+        with edited_copy(capture) if small else contextlib.nullcontext(capture) as path, h5py.File(path, "r+") as file:
             yield file
-        if copied:
-            os.replace(path, capture)
     except OSError as error:  # a full disk
         raise CaptureError(f"the rows cannot be written ({error})", str(capture), "Make room there") from error
-    finally:
-        if copied:
-            path.unlink(missing_ok=True)
 
 
 def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, Setting, int]], replace: bool) -> None:
@@ -127,21 +118,22 @@ def _check_distinct(selections: list[tuple[RecordedSelection, int]]) -> None:
 def add_rows(
     capture: pathlib.Path, measured: list[tuple[RecordedSelection, Setting, Row]], replace: bool = False
 ) -> dict[str, int]:
-    """Adds rows, by rising retention; a row of the same retention and context gives way.
+    """Adds rows, by rising retention; a row of the same retention and context gives way. Other runs wait meanwhile.
 
     Returns by `POLICY:VARIANT` how many rows there are with a retention between 0 and 1, which determine a curve.
     Errors (CaptureError): those of `check_settings`.
     """
-    check_settings(capture, [(list_, setting, row.context_id) for list_, setting, row in measured], replace)
     counts: dict[str, int] = {}
-    with _editable(capture) as file:
-        for selection, setting, row in measured:
-            name = _name(selection)
-            if name in file and not _fits(file[name], setting):
-                del file[name]
-            _put(file, name, setting, row, selection.digest())
-            retention = file[name][:, 0]
-            counts[f"{selection.policy}:{selection.variant}"] = int(((retention > 0) & (retention < 1)).sum())
+    with locked(capture, wait=True):
+        check_settings(capture, [(list_, setting, row.context_id) for list_, setting, row in measured], replace)
+        with _editable(capture) as file:
+            for selection, setting, row in measured:
+                name = _name(selection)
+                if name in file and not _fits(file[name], setting):
+                    del file[name]
+                _put(file, name, setting, row, selection.digest())
+                retention = file[name][:, 0]
+                counts[f"{selection.policy}:{selection.variant}"] = int(((retention > 0) & (retention < 1)).sum())
     return counts
 
 

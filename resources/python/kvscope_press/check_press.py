@@ -71,7 +71,7 @@ def prompt_ids(arguments: argparse.Namespace, tokenizer: Any, vocabulary: int) -
         generator = torch.Generator().manual_seed(21)
         return [int(x) for x in torch.randint(3, vocabulary, (arguments.tokens,), generator=generator)]
     try:
-        ids = [int(x) for x in tokenizer(arguments.text.read_text(encoding="utf-8"))["input_ids"]]
+        ids = [int(x) for x in tokenizer(arguments.text.read_text(encoding="utf-8-sig"))["input_ids"]]
     except (OSError, UnicodeDecodeError) as error:
         raise CaptureError(f"cannot be read ({error})", str(arguments.text), "Name a UTF-8 text file") from error
     return ids[: arguments.tokens]

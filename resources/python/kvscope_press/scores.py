@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
-import os
 import pathlib
 import shlex
-import shutil
 from typing import Any
 
 import h5py
@@ -20,6 +19,7 @@ import transformers
 from kvscope_capture.command import DTYPES, load_model, revision_of
 from kvscope_capture.console import check_output, show
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import edited_copy, locked
 from kvscope_capture.prompt import default_cut
 from kvscope_capture.version import VERSION
 from kvscope_press.presses import (
@@ -142,14 +142,14 @@ def write_scores(
 
     Errors (CaptureError): a file of other tokens or of another format, a folder that cannot be written.
     """
-    target = out.resolve()  # a link stays one
-    temporary = target.with_name(target.name + ".tmp")
     ids = np.asarray(capture.ids, np.int32)
     try:
-        if out.exists():
-            shutil.copyfile(out, temporary)
-        with h5py.File(temporary, "a" if out.exists() else "w", libver=("v108", "v110")) as file:
-            if out.exists() and file.attrs.get("format") != FORMAT:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(locked(out, wait=True))
+            path = stack.enter_context(edited_copy(out))
+            there = path.exists()
+            file = stack.enter_context(h5py.File(path, "r+" if there else "w", libver=("v108", "v110")))
+            if there and file.attrs.get("format") != FORMAT:
                 raise CaptureError("is no file of scores", str(out), "Name another file with --out")
             if "ids" in file and not np.array_equal(file["ids"][()], ids):
                 raise CaptureError("holds scores of other tokens", str(out), "Name another file with --out")
@@ -161,11 +161,8 @@ def write_scores(
                     del file[name]
                 node = file.create_dataset(name, data=scores)
                 node.attrs.update(origin | {"command": command, "tokens_seen": capture.cut})
-        os.replace(temporary, target)
     except OSError as error:
         raise CaptureError(f"cannot be written ({error})", str(out), "Name another file with --out") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def model_name(given: str) -> str:

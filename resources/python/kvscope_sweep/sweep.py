@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -24,9 +25,12 @@ class Finished:
         self.folder = out.with_name(out.name + ".parts")
 
     def read(self, plan: Plan) -> dict[str, Done]:
-        """Tasks of the plan that an earlier, stopped sweep has finished."""
-        found = {task.key: self._path(task) for task in plan.tasks()}
-        return {key: Done(**json.loads(path.read_text())) for key, path in found.items() if path.exists()}
+        """Tasks of the plan that an earlier, stopped sweep has finished; a file that cannot be read is not there."""
+        found: dict[str, Done] = {}
+        for task in plan.tasks():
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                found[task.key] = Done(**json.loads(self._path(task).read_text()))
+        return found
 
     def write(self, task: Task, done: Done) -> None:
         """Errors: CaptureError."""

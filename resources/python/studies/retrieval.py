@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import os
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -139,12 +140,19 @@ def keys(arguments: argparse.Namespace) -> Iterator[list[Row]]:
 
 
 def there(path: pathlib.Path, origin: str) -> set[tuple[str, ...]]:
-    """Keys of the rows in FILE.csv, which is begun if need be. Errors (CaptureError): rows of another origin."""
-    if not path.exists():
-        path.write_text(f"{origin}\n{','.join(FIELDS)}\n", encoding="utf-8")
+    """Keys of the rows in FILE.csv, which is begun if need be. Errors (CaptureError): rows of another origin.
+
+    A row that a killed run has left half-written goes.
+    """
+    head, found = f"{origin}\n{','.join(FIELDS)}\n".encode(), path.read_bytes() if path.exists() else b""
+    if head.startswith(found):
+        path.write_bytes(head)
+    elif not found.startswith(f"{origin}\n".encode()):
+        raise CaptureError("holds rows of another model or version", str(path), "Name another file")
+    else:
+        os.truncate(path, found.rfind(b"\n") + 1)
     with path.open(newline="", encoding="utf-8") as file:
-        if file.readline().rstrip("\n") != origin:
-            raise CaptureError("holds rows of another model or version", str(path), "Name another file")
+        file.readline()
         return {tuple(row[name] for name in KEY) for row in csv.DictReader(file) if row["nll_context"]}
 
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import threading
 from typing import Any
 
 import h5py
@@ -17,7 +18,7 @@ import pytest
 from measured_lists import lists_of, other_seed, rows_of
 
 from kvscope_capture import CaptureError
-from kvscope_press import evaluating
+from kvscope_press import calibration, evaluating
 from kvscope_press.calibration import Row, Setting, add_rows
 from kvscope_press.command import main
 from kvscope_press.measuring import AnswerLoss
@@ -169,3 +170,57 @@ def test_a_run_that_ends_early_keeps_what_it_measured(
     assert kept in said.out and (f"stopped. {kept}." if stopped else "NaN or infinite") in said.err.splitlines()[-1]
     assert [line["list"] for line in csv.DictReader(table.open())] == lists[:1]
     assert len(rows_of(out, "p/v")) == 1
+
+
+def list_of(policy: str) -> tuple[Any, Setting, Row]:
+    selection = dataclasses.replace(whole_selection(1, 1, 6), policy=policy, variant="v")
+    return selection, Setting.of(selection, 3), Row(0.5, 1, 2, 3)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_two_runs_on_one_capture_add_their_rows_one_after_the_other(
+    copied: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, put = tmp_path / "c.h5", calibration._put
+    with h5py.File(path, "w") as file:
+        file["tokens/ids"] = [1, 2]
+    errors: list[BaseException] = []
+
+    def second() -> None:
+        try:
+            add_rows(path, [list_of("second")])
+        except BaseException as error:
+            errors.append(error)
+
+    other = threading.Thread(target=second)
+
+    def while_the_other_begins(*given: Any) -> None:
+        monkeypatch.setattr(calibration, "_put", put)
+        other.start()
+        other.join(0.5)
+        put(*given)
+
+    monkeypatch.setattr(calibration, "COPIED_BYTES", 2 << 30 if copied else 0)
+    monkeypatch.setattr(calibration, "_put", while_the_other_begins)
+    add_rows(path, [list_of("first")])
+    other.join()
+    with h5py.File(path) as file:
+        assert not errors and sorted(file["calibration"]) == ["first", "second"] and "tokens" in file
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_run_that_fails_while_it_writes_rows_leaves_the_capture(
+    error: type[BaseException], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.h5"
+    h5py.File(path, "w").close()
+    before = path.read_bytes()
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(calibration, "_put", fail)
+    with pytest.raises(CaptureError if error is OSError else error):
+        add_rows(path, [list_of("p")])
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

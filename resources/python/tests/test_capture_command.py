@@ -15,15 +15,19 @@ from typing import Any
 
 import h5py
 import pytest
+import torch
+import transformers
 from test_prompt import TEXT, byte_level_tokenizer
-from tiny_models import tiny_model
+from tiny_models import tiny_model, unlike_config
+from transformers import LlamaForCausalLM
 
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, SegmentKind, capture_prompt, capturing
 from kvscope_capture import command as capture_command
-from kvscope_capture.capture_file import CaptureFile
+from kvscope_capture.capture_file import CaptureFile, written_alone
 from kvscope_capture.command import main
 from kvscope_capture.console import TimeLeft
 from kvscope_capture.prompt import chat_frame, question_prompt
+from kvscope_capture.sources import read_sources
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m['content'] | trim }}[end]{% endfor %}"
@@ -97,6 +101,7 @@ def test_help_imports_nothing_slow() -> None:
         (["--needle", "Nadel"], "the text does not contain 'Nadel'. Quote it exactly, or insert it with --depth"),
         (["--needle", "Nadel", "--depth", "1.5"], "--depth: 1.5 is no fraction of the context"),
         (["--needle", "Nadel", "--depth", "0", "--depth", "1"], "--depth: 2 depths for 1 needles"),
+        (["--needle", "", "--depth", "0"], "--needle: is empty. Give it some text"),
         (["--question", "?" * 600], "question and answer fill all 512 tokens"),
         (["--system", "Sei kurz."], "--system: a system's message needs the chat template. Add --chat"),
         (["--chat", "--bos"], "--bos: the chat template writes its own special tokens"),
@@ -218,6 +223,7 @@ def test_a_killed_capture_goes_on(checkpoint: pathlib.Path, story: pathlib.Path,
     assert main([*arguments, str(whole)]) == 0
     assert main([*arguments, str(out), "--resume"]) == 0
     assert hash_of(out) == hash_of(whole)
+    assert sorted(p.name for p in out.parent.iterdir()) == ["c.h5", "story.txt", "whole.h5"]
     program = os.environ.get("KVSCOPE_PROGRAM")
     if program:
         shutil.copy(out, f"{out}.partial")
@@ -276,6 +282,90 @@ def test_a_finished_capture_with_other_options_is_not_taken(
         assert main([*arguments, *change, "--overwrite"]) == 0
         assert main([*arguments, *change, "--resume"]) == 0
         assert "is there already" in capsys.readouterr().out
+
+
+def test_finished_captures_of_other_weights_are_not_taken(
+    checkpoint: pathlib.Path, story: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """Training went on in the same folder: the captures of one command would be those of two models."""
+    model = tmp_path / "model"
+    shutil.copytree(checkpoint, model)
+    story.with_name("other.txt").write_text(STORY[::-1])
+    texts = [str(story), str(story.with_name("other.txt"))]
+    arguments = [str(model), "--max-tokens", "64", "--out", str(tmp_path / "c{}.h5"), "--text"]
+    assert main([*arguments, texts[0]]) == 0
+    trained = LlamaForCausalLM.from_pretrained(model)
+    with torch.no_grad():
+        trained.model.layers[0].mlp.up_proj.weight.mul_(1.01)
+    trained.save_pretrained(model)
+    first, second = tmp_path / "cstory.h5", tmp_path / "cother.h5"
+    assert main([*arguments, *texts, "--resume"]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"{first}: is a capture of this prompt through other weights" in line and "--overwrite" in line
+    assert not second.exists()
+    with h5py.File(first, "r+") as file:  # Transformers may name the same weights otherwise
+        file.attrs["transformers_version"] = "5.0"
+    assert main([*arguments, *texts, "--resume"]) == 0
+    second.unlink()
+    with h5py.File(first, "r+") as file:  # of a version that did not write it
+        file.attrs["transformers_version"] = transformers.__version__
+        del file.attrs["weights_fingerprint"]
+    assert main([*arguments, *texts, "--resume"]) == 0
+
+
+def refuse_loading(*_: Any) -> None:
+    pytest.fail("the model was loaded")
+
+
+def test_another_run_into_the_file_is_told_before_the_model_loads(
+    checkpoint: pathlib.Path, story: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(capturing, "load_model", refuse_loading)
+    out = story.with_name("c.h5")
+    with written_alone(out):
+        assert main([str(checkpoint), "--text", str(story), "--out", str(out), "--overwrite"]) == 2
+    assert f"{out}.partial: is being written by another run. Wait for it." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["mamba", "rwkv", "gemma4_text"])
+def test_an_architecture_without_equal_heads_is_refused_before_it_loads(
+    kind: str, checkpoint: pathlib.Path, story: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder = story.with_name("model")
+    shutil.copytree(checkpoint, folder)
+    unlike_config(kind).save_pretrained(folder)
+    monkeypatch.setattr(capturing, "load_model", refuse_loading)
+    out = story.with_name("c.h5")
+    assert main([str(folder), "--text", str(story), "--out", str(out)]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"kvscope-capture: {kind}: ") and line.endswith("This architecture cannot be captured.")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text"])
+def test_an_architecture_whose_layers_are_not_found_is_refused(
+    kind: str, tokenizer: Any, tmp_path: pathlib.Path
+) -> None:
+    model, prompt = transformers.AutoModelForCausalLM.from_config(unlike_config(kind)), Prompt(tokenizer)
+    prompt.ids = list(range(20))
+    with pytest.raises(CaptureError, match=f"^{kind}: .* This architecture cannot be captured.$"):
+        capture_prompt(model, prompt, tmp_path / "c.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_byte_order_mark_is_no_text(ends: str, tmp_path: pathlib.Path) -> None:
+    """Editors of Windows write one; line ends are read as they are without it."""
+    lines = ends.join(["Erste.", "Zweite."])
+    rows = "".join(json.dumps({"text": text}) + ends for text in ("a", "b"))
+    found = []
+    for mark in ("", "\ufeff"):
+        (tmp_path / "t.txt").write_bytes((mark + lines).encode())
+        (tmp_path / "rows.jsonl").write_bytes((mark + rows).encode())
+        given = [["--text", str(tmp_path / "t.txt")], ["--dataset", f"{tmp_path}/rows.jsonl:0-1"]]
+        parsed = [capture_command.parser().parse_args(["M", *words, "--out", "c.h5"]) for words in given]
+        found.append([source.text for arguments in parsed for source in read_sources(arguments)])
+    assert found[0] == found[1] == ["Erste.\nZweite.", "a", "b"]
 
 
 def test_rows_are_captured_with_one_model(

@@ -179,3 +179,19 @@ def test_the_model_is_left_as_it_was(tmp_path: pathlib.Path) -> None:
     assert model.config._attn_implementation == "eager"
     assert torch.equal(model(input_ids=ids).logits, before)
     assert all("forward" not in vars(layer) for layer in model.model.layers)
+
+
+def test_a_second_run_into_one_file_is_refused_at_once(tmp_path: pathlib.Path) -> None:
+    """The first one goes on: between two layers its file is closed."""
+    model, out = tiny_model("llama"), tmp_path / "c.h5"
+    whole = capture_prompt(model, prompt_of(20), tmp_path / "whole.h5")
+    refused: list[str] = []
+
+    def second(step: str) -> None:
+        if step.startswith(("layer 3 ", "hashing")):
+            with pytest.raises(CaptureError, match="c.h5.partial: is being written by another run. Wait for it"):
+                capture_prompt(tiny_model("llama", seed=1), prompt_of(12), out, progress=refused.append)
+            assert not refused
+
+    assert capture_prompt(model, prompt_of(20), out, progress=second) == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.h5", "whole.h5"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import pathlib
 from typing import Any
@@ -13,7 +14,7 @@ from tiny_models import random_ids, tiny_model
 
 from kvscope_capture import CaptureError
 from kvscope_press.battery import Battery, Row
-from kvscope_press.check_press import load_press
+from kvscope_press.check_press import load_press, prompt_ids
 from kvscope_press.check_press_command import main
 from kvscope_press.differences import Comparison
 from kvscope_press.layer_inputs import choice_of, read_layers
@@ -186,3 +187,9 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing says how much is kept" in capsys.readouterr().err
     assert main([folder, "--policy", "snapvk", "--press", "ports:Port"]) == 2
     assert "Did you mean" in capsys.readouterr().err
+
+
+def test_a_byte_order_mark_is_no_token(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "t.txt").write_bytes("\ufeffab\r\nc".encode())
+    given = argparse.Namespace(text=tmp_path / "t.txt", tokens=9)
+    assert prompt_ids(given, lambda text: {"input_ids": [ord(c) for c in text]}, 0) == [ord(c) for c in "ab\nc"]

@@ -20,13 +20,13 @@ import torch
 from live_client import Local, texts_of
 from test_press import CUT, MODELS, SEED, TOKENS, dense_logits, heads_of, random_selection
 from test_prompt import byte_level_tokenizer
-from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model
+from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model, unlike_config
 
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt, hash_of_capture
 from kvscope_capture import SegmentKind as K
 from kvscope_capture.attention import layers_of
 from kvscope_live import selections as selections_module
-from kvscope_live.errors import Stopped
+from kvscope_live.errors import UNSUPPORTED_MODEL, Stopped
 from kvscope_live.models import OpenModel
 from kvscope_press import RecordedSelection, answer_loss
 from kvscope_press.evaluating import read_tokens
@@ -253,6 +253,22 @@ def test_models_are_opened_from_folders_and_prompts_tokenized(tmp_path: pathlib.
     local.session.models[name].tokenizer.chat_template = tokenizer.chat_template
     answer = local.ask("text/tokenize", {"segments": [{"kind": "system", "text": "Sei"}, *segments], "chat": True})
     assert b"".join(texts_of(answer)).decode() == "<system>Sei<user>" + "".join(words[:4]) + "<assistant>" + words[4]
+
+
+@pytest.mark.parametrize("kind", ["mamba", "rwkv", "gemma4_text"])
+def test_a_model_without_equal_heads_is_refused(kind: str, tmp_path: pathlib.Path) -> None:
+    unlike_config(kind).save_pretrained(tmp_path)
+    for method in ("model/inspect", "model/open"):
+        error = Local().refused(method, {"path": str(tmp_path)})
+        assert error.code == UNSUPPORTED_MODEL and error.data["place"] == str(tmp_path)
+        assert error.data["remedy"] == "This architecture cannot be captured"
+
+
+@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text"])
+def test_a_model_whose_layers_are_not_found_is_not_supported(kind: str, tmp_path: pathlib.Path) -> None:
+    unlike_config(kind).save_pretrained(tmp_path)
+    facts = Local().ask("model/inspect", {"path": str(tmp_path)})
+    assert not facts["supported"] and facts["why"].endswith("This architecture cannot be captured.")
 
 
 def test_what_is_refused() -> None:

@@ -15,6 +15,7 @@ from test_press import CUT, MODELS, TOKENS
 from tiny_models import COMMON, LetterTokenizer, random_ids, random_model
 
 from kvscope_capture import hash_of_capture
+from kvscope_capture.capture_file import written_alone
 from kvscope_capture.errors import CaptureError
 from kvscope_live.errors import Stopped
 from kvscope_live.models import OpenModel
@@ -115,6 +116,18 @@ def test_what_cannot_be_saved(tmp_path: pathlib.Path) -> None:
     with pytest.raises(CaptureError, match="NaN or infinite"):
         save(local, context, tmp_path / "c.h5")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_another_run_writes_is_not_touched(tmp_path: pathlib.Path) -> None:
+    local, out = opened("llama"), tmp_path / "c.h5"
+    context = read(local, IDS, CUT)["context_id"]
+    with written_alone(out):
+        (tmp_path / "c.h5.partial").write_bytes(b"of the other run")
+        with pytest.raises(CaptureError, match="c.h5.partial: is being written by another run"):
+            save(local, context, out)
+        assert (tmp_path / "c.h5.partial").read_bytes() == b"of the other run"
+    save(local, context, out)
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_a_full_disk_is_told_without_an_option_that_is_not_there(

@@ -7,6 +7,9 @@ import os
 import pathlib
 import shutil
 import subprocess
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import h5py
 import numpy as np
@@ -201,3 +204,23 @@ def test_bad_words_end_with_one_sentence(tmp_path: pathlib.Path, capsys: pytest.
     code = main(["model", str(tmp_path / "no.h5"), "--press", "SnapKVPress"])
     lines = capsys.readouterr().err.strip().splitlines()
     assert code == 2 and len(lines) == 1 and lines[0].startswith("kvscope-scores: ")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_two_runs_into_one_file_of_scores_keep_both(there: bool, capture: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    head, scores = random_scores(capture)
+    out = tmp_path / "s.h5"
+    if there:
+        write_scores(out, head, [("Before", scores, ORIGIN)], "command")
+    other = threading.Thread(target=write_scores, args=(out, head, [("Second", scores, ORIGIN)], "command"))
+
+    def while_the_other_begins() -> Iterator[tuple[str, Any, dict[str, Any]]]:
+        other.start()
+        other.join(0.5)
+        yield "First", scores, ORIGIN
+
+    write_scores(out, head, while_the_other_begins(), "command")  # type: ignore[arg-type]
+    other.join()
+    with h5py.File(out) as file:
+        assert sorted(file) == [*(["Before"] if there else []), "First", "Second", "ids"]
+    assert sorted(tmp_path.iterdir()) == sorted([capture, out])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import pathlib
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model
+from transformers.models.llama.modeling_llama import LlamaAttention
 
 import kvscope_capture.attention as attention
 import kvscope_capture.self_check as self_check
@@ -71,6 +73,19 @@ def test_what_the_capture_does_not_know_is_found(
     assert list(tmp_path.iterdir()) == []
     capture_prompt(model, prompt_of(), tmp_path / "c.h5", force=True)
     assert checks_of(tmp_path / "c.h5")[check]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("change", [{"num_key_value_heads": 4}, {"num_attention_heads": 2}])
+def test_layers_that_differ_in_their_heads_are_refused(change: dict[str, int], tmp_path: pathlib.Path) -> None:
+    """The file has one number of heads and one size for all layers."""
+    model = tiny_model("llama")
+    config = copy.deepcopy(model.config)
+    config.update(change)
+    model.model.layers[1].self_attn = LlamaAttention(config, 1)
+    model.model.layers[1].self_attn.config = model.config
+    with pytest.raises(CaptureError, match="layer 1: the layers differ in their heads"):
+        capture_prompt(model, prompt_of(), tmp_path / "c.h5", force=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["cohere", "glm4", "deepseek-v3"])

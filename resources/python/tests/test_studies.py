@@ -87,6 +87,12 @@ def test_a_run_goes_on_where_it_ended(tmp_path: pathlib.Path, monkeypatch: pytes
     assert retrieval.main([*few, *policies, "tova"]) == 0
     assert out.read_text().splitlines()[: len(lines)] == lines and len(tables.read(out)) == 5
     assert retrieval.main(["other", *few[1:]]) == 2
+    out.write_text(out.read_text()[:-7])  # killed while it wrote the last row
+    assert retrieval.main([*few, *policies, "tova"]) == 0
+    assert out.read_text().splitlines()[: len(lines)] == lines and len(tables.read(out)) == 5
+    out.write_text(lines[0][:9])  # killed while it wrote the head
+    assert retrieval.main(few + ["--policies", "keydiff"]) == 0
+    assert out.read_text().splitlines() == lines[:4]
 
 
 def test_query_heads_keep_sets_of_their_own(tokenizer: Any) -> None:

@@ -16,6 +16,7 @@ import pytest
 from kvscope_capture.errors import CaptureError
 from kvscope_sweep import command
 from kvscope_sweep.plan import Done, Options, Plan, Task, _stamps, make_plan, numbers
+from kvscope_sweep.sweep import Finished
 
 distributed = pytest.importorskip("distributed")
 SAMPLES = pathlib.Path(__file__).parents[3] / "sample_data"
@@ -193,6 +194,14 @@ def test_another_calibration_of_the_capture_is_another_task(program: str, tmp_pa
     in_quality, plain = map(key_of, policies)
     os.utime(capture, ns=(1, 1))
     assert key_of(policies[0]) != in_quality and key_of(policies[1]) == plain
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[]", b'{"columns": []}'])
+def test_a_part_that_cannot_be_read_is_not_there(text: bytes, tmp_path: pathlib.Path) -> None:
+    finished, tasks = Finished(tmp_path / "t.json"), [Task("", (), key, 0) for key in "ab"]
+    finished.write(tasks[0], Done([{"seed": 1}], 0.5))
+    (tmp_path / "t.json.parts/b.json").write_bytes(text)
+    assert finished.read(Plan([tasks])) == {"a": Done([{"seed": 1}], 0.5)}
 
 
 def test_numbers() -> None:

@@ -117,6 +117,27 @@ def test_two_tensors_of_one_name_are_refused(
     assert not (tmp_path / "d.safetensors").exists()
 
 
+@pytest.mark.parametrize("kind", ["quantised", "sparse", "rows", "complex", "meta", "nested"])
+def test_a_tensor_that_cannot_be_stored_is_named(
+    kind: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = torch.ones(2, 3)
+    tensor = {
+        "quantised": lambda: torch.quantize_per_tensor(plain, 0.1, 0, torch.qint8),
+        "sparse": plain.to_sparse,
+        "rows": plain.to_sparse_csr,
+        "complex": lambda: plain.to(torch.complex128),
+        "meta": lambda: plain.to("meta"),
+        "nested": lambda: torch.nested.nested_tensor([plain, plain[:1]]),
+    }[kind]()
+    torch.save({"k": plain, "v": tensor}, tmp_path / "d.pt")
+    assert main([str(tmp_path / "d.pt"), str(tmp_path / "d.safetensors")]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    if kind != "nested":  # torch itself refuses to read it
+        assert "d.pt: v: holds tensors of a kind that cannot be stored. Save them as float32" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["d.pt"]
+
+
 def test_a_pickle_does_not_replace_itself(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save({"a": torch.ones(2)}, tmp_path / "d.pt")
     before = (tmp_path / "d.pt").read_bytes()

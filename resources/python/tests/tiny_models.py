@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import transformers
 
@@ -131,6 +132,25 @@ CONFIGS: dict[str, Any] = {
 
 def tiny_model(name: str, seed: int = 0) -> Any:
     return random_model(CONFIGS[name](), seed)
+
+
+def unlike_config(kind: str) -> Any:
+    """A small configuration of an architecture that no capture holds; the test is skipped where there is none."""
+    from transformers import CONFIG_MAPPING
+
+    if kind not in CONFIG_MAPPING:
+        pytest.skip(f"this version of Transformers has no {kind}")
+    own: dict[str, dict[str, Any]] = {
+        "mamba": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, state_size=8),
+        "rwkv": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, attention_hidden_size=32),
+        "mpt": dict(vocab_size=VOCABULARY, d_model=32, n_heads=4, n_layers=3, max_seq_len=512),
+        "bert": COMMON | dict(is_decoder=True),
+        "llama4_text": COMMON | dict(head_dim=8, intermediate_size_mlp=48, num_local_experts=2, pad_token_id=0),
+        "gemma4_text": COMMON
+        | dict(head_dim=16, global_head_dim=32, hidden_size_per_layer_input=0, num_kv_shared_layers=0)
+        | dict(layer_types=["sliding_attention", "sliding_attention", "full_attention"], sliding_window=16),
+    }
+    return transformers.AutoConfig.for_model(kind, **own[kind])
 
 
 def random_model(config: Any, seed: int) -> Any:

@@ -1,0 +1,73 @@
+"""One run at a time writes a file: locks that end with the process that holds them, and files replaced as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from kvscope_capture.errors import CaptureError
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path, wait: bool = False) -> Iterator[None]:
+    """While open, no other process holds the lock of `path`, the file PATH.lock beside it, which is then removed.
+
+    `path` itself may be missing, be replaced, and be read by anybody. A run that was killed leaves its file unlocked.
+    Errors (CaptureError): another run holds it and `wait` does not ask for patience; the folder cannot be written.
+    """
+    target = path.resolve()  # a link has the lock of its file
+    lock = target.with_name(target.name + ".lock")
+    try:
+        descriptor = _locked_descriptor(lock, wait)
+    except BlockingIOError as error:
+        raise CaptureError("is being written by another run", str(path), "Wait for it") from error
+    except OSError as error:
+        raise CaptureError(f"cannot be written ({error})", str(lock), "Name a file in another folder") from error
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked_descriptor(lock: pathlib.Path, wait: bool) -> int:
+    """Of the file that has the name now: whoever held it before has removed the one that was waited for."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _lock(descriptor, wait)
+            if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, wait: bool) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):  # some file systems have no locks
+            raise
+
+
+@contextlib.contextmanager
+def edited_copy(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A copy that takes the place of `path` when the block ends, and goes when an error ends it.
+
+    It is not there yet where `path` is not. A link stays one.
+    """
+    path = path.resolve()
+    with tempfile.TemporaryDirectory(prefix=f"{path.name}.", dir=path.parent) as folder:
+        copy = pathlib.Path(folder) / path.name
+        if path.exists():
+            shutil.copyfile(path, copy)
+        yield copy
+        os.replace(copy, path)
