@@ -46,6 +46,7 @@ public:
             throw Error({fmt::format("captures are not read beside {}", m_triples.empty() ? "--k" : "--triples"),
                          m_captures.front(),
                          fmt::format("Omit the captures, or omit {}", m_triples.empty() ? "--k" : "--triples")});
+        refuseRepeated(m_captures);
         const PolicySpec policy = PolicySpec::parse(m_options.policies.front());
         if (policy.budget)
             throw Error({"a calibration finds the budget, and " + m_options.policies.front() + " has one", "--policy",

@@ -1,6 +1,7 @@
 // Shared by subcommands: options that name a run, lists of layers and heads, progress, quoting.
 #include "app/command_line/command.h"
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/number_text.h"
 #include "core/capture/capture.h"
@@ -212,6 +213,13 @@ void checkNumber(double value, double least, double most, const std::string& opt
     if (!(value >= least && value <= most))
         throw Error({fmt::format("{} is no value of this option", value), option,
                      fmt::format("Give a number from {} to {}", least, most)});
+}
+
+void refuseRepeated(const std::vector<std::string>& captures) {
+    for (auto capture = captures.begin(); capture != captures.end(); ++capture)
+        if (std::any_of(captures.begin(), capture,
+                        [&](const std::string& other) { return isSameFile(other, *capture); }))
+            throw Error({"a capture is named twice", "captures", "Name each once", *capture});
 }
 
 std::vector<std::string> splitAtCommas(const std::string& text) {

@@ -117,6 +117,9 @@ void checkNumber(double value, double least, double most, const std::string& opt
 /// The JSON Schema of resources/schemas with this name, or nothing.
 std::string_view schemaText(std::string_view id);
 
+/// Throws Error where a capture is named twice, by any of its names: it would count as two samples.
+void refuseRepeated(const std::vector<std::string>& captures);
+
 /// "a,b" -> a b.
 std::vector<std::string> splitAtCommas(const std::string& text);
 /// Each text once, where it stands first.

@@ -100,13 +100,19 @@ void checkFile(const CLI::Option& option) {
         checkCanWrite(path);
 }
 
-/// All parts of a value that may be paths: `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`, `A,B`.
+/// All parts of a value that may be paths: `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`, `A,B`. A path may
+/// hold these signs too, so a part is all between any two of them.
 std::vector<std::string> pathsIn(const std::string& value) {
+    constexpr int kMostParts = 16; // of one path
     std::vector<std::string> paths = {value};
     for (std::size_t begin = 0; begin <= value.size();) {
-        const std::size_t end = std::min(value.find_first_of("=:,@", begin), value.size());
-        paths.push_back(value.substr(begin, end - begin));
-        begin = end + 1;
+        const auto signFrom = [&](std::size_t at) { return std::min(value.find_first_of("=:,@", at), value.size()); };
+        std::size_t end = begin;
+        for (int part = 0; part < kMostParts && end <= value.size(); ++part, ++end) {
+            end = signFrom(end);
+            paths.push_back(value.substr(begin, end - begin));
+        }
+        begin = signFrom(begin) + 1;
     }
     return paths;
 }

@@ -61,6 +61,7 @@ private:
         if (m_captures.empty())
             throw Error({"reproduce needs a capture", "captures",
                          "Write kvscope reproduce " + m_id + " CAPTURE... --out FILE.svg"});
+        refuseRepeated(m_captures);
         if (m_csv.empty() && m_out.empty())
             throw Error({"nothing would be written", "--csv, --out", "Add --csv FILE.csv or --out FILE.svg"});
     }

@@ -112,6 +112,8 @@ private slots:
 
     void proxyIsCalledAProxyInEveryFile() {
         const auto outcome = m_program.run({"calibrate", kSample, "--policy", "snapkv", "--proxy", "--out", "p.json"});
+        expectRefused({"calibrate", kSample, kSample, "--policy", "snapkv", "--proxy", "--out", "twice.json"},
+                      "a capture is named twice");
         QVERIFY2(outcome.code == 0, outcome.error);
         QVERIFY(outcome.out.contains("PROXY"));
         QCOMPARE(json("p.json")["kind"].toString(), "proxy");

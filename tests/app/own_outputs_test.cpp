@@ -16,6 +16,8 @@ private slots:
                             m_program.at("c.h5")));
         QVERIFY(QFile::link(m_program.at("c.h5"), m_program.at("link.h5")));
         expectDone({"evict", "c.h5", "--policy", "keydiff@50t", "--layers", "3", "--out", "list.csv"});
+        QVERIFY(QDir(m_program.at(".")).mkdir("a=b,c"));
+        expectDone({"calibrate", "--k", "-3", "--policy", "snapkv", "--out", "a=b,c/cal.json"});
     }
 
     void nothingIsReplaced_data() {
@@ -38,6 +40,10 @@ private slots:
         QTest::newRow("numbers of a file")
             << QStringList{"evict", "link.h5", "--uniforms", "c.h5:/uniforms", "--out", "c.h5"} + policy << "c.h5"
             << source;
+        QTest::newRow("signs in its name")
+            << QStringList{"evict",    "c.h5", "--policy", "snapkv@tau=0.95:a=b,c/cal.json",
+                           "--layers", "0",    "--out",    "a=b,c/cal.json"}
+            << "a=b,c/cal.json" << source;
         QTest::newRow("two outputs") << QStringList{"evict",   "c.h5",     "--policy", "keydiff@50t",
                                                     "--steps", "new.json", "--out",    "new.json"}
                                      << "c.h5" << twice;
