@@ -183,8 +183,9 @@ public:
             const Session& asked = of.lesson.asked;
             const ViewDataRequest request = dataRequestOf(asked, of.capture, Cut::resolve(asked.cut, *of.capture));
             const LessonAnswer answer = answerOf(of.lesson, *of.runner, request, m_checkpoint);
-            const std::string verdict = fmt::format("{}: {}", answer.valueText,
-                                                    of.lesson.choices[static_cast<std::size_t>(answer.choice)].text);
+            const std::string verdict =
+                fmt::format("{}{}: {}", answer.valueText, answer.isRecorded ? " (recorded from the model)" : "",
+                            of.lesson.choices[static_cast<std::size_t>(answer.choice)].text);
             m_pages.space(6);
             m_pages.need(m_pages.heightOf(answer.text, Style::Text) + 48);
             m_pages.text(plain(titleOf(of.lesson)), Style::Head);
@@ -254,6 +255,14 @@ HandoutLesson readHandoutLesson(const std::string& path, std::shared_ptr<const L
     if (!lesson)
         throw Error(
             {"the session is no lesson", "lesson", "Make one of it: File, Make a lesson of this session", path});
+    // Each names a layer and heads of its own. A layer that is not there is refused, as fitting would replace it.
+    const auto fit = [&](Session& setting) {
+        capture->info().layerInfo(setting.layer);
+        fitToCapture(setting, *capture);
+    };
+    fit(lesson->start);
+    for (LessonStop& stop : lesson->stops) fit(stop.setting);
+    if (!lesson->question.empty()) fit(lesson->asked);
     return {std::move(*lesson), std::move(capture), std::move(runner)};
 }
 

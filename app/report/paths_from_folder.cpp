@@ -20,7 +20,9 @@ std::string pathFrom(const fs::path& folder, const std::string& path) {
     if (folder.empty()) return name.string();
     std::error_code none; // folders without links: ".." behind a linked folder is not the one that holds the link
     const fs::path relative = fs::relative(fs::absolute(path).parent_path(), folder, none);
-    return none || relative.empty() ? path : (relative / name).lexically_normal().generic_string();
+    if (none || relative.empty()) return path;
+    const std::string found = (relative / name).lexically_normal().generic_string();
+    return found.starts_with('-') ? "./" + found : found; // else a command takes it for an option
 }
 
 /// Text that names no file stays.

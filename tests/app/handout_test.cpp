@@ -73,6 +73,31 @@ private slots:
             QVERIFY2(all.count(QString::fromStdString(file.lesson.title)) >= 2, file.lesson.title.c_str());
     }
 
+    /// The answer was recorded from a model that does not run here.
+    void recordedNumbersAreCalledSo() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("answer.pdf");
+        QCOMPARE(m_program.run({"handout", kLessons + "/answer.kvscope", "--out", out}).code, 0);
+        QVERIFY2(pagesOf(out).last().contains("(recorded from the model)"), qPrintable(pagesOf(out).last()));
+    }
+
+    /// A question about a head that the capture does not have is asked about one that it has.
+    void headsThatAreNotThere() {
+        QTemporaryDir folder;
+        const QString path = folder.filePath("other.kvscope"), out = folder.filePath("other.pdf");
+        QByteArray text = contentOf(kLessons + "/keydiff.kvscope");
+        const QByteArray root = QByteArray::fromStdString(kvscope::testing::sourceDir());
+        QVERIFY(text.contains("\"../../sample_data/") && text.contains("\"answer\":"));
+        text.replace("\"../../sample_data/", "\"" + root + "/sample_data/");
+        text.replace("\"answer\":", "\"kv_head\": 77, \"answer\":");
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(text) == text.size());
+        file.close();
+        const auto done = m_program.run({"handout", path, "--out", out});
+        QVERIFY2(done.code == 0, done.error);
+        QVERIFY(!pagesOf(out).isEmpty());
+    }
+
     void whatIsNoLessonIsRefused() {
         QTemporaryDir folder;
         const QString out = folder.filePath("course.pdf");

@@ -267,6 +267,12 @@ private slots:
                     .error.isEmpty());
         QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "some/folder"}).first, 0);
         QVERIFY(QFile::exists(folder.filePath("some/folder/index.html")));
+        QVERIFY(QFile::copy(capture, folder.filePath("-dash.h5"))); // its commands must not take it for an option
+        QCOMPARE(run({"report", "./-dash.h5", "--views", "overlap", "--out", "dash.html"}).first, 0);
+        QFile dash(folder.filePath("dash.html"));
+        QVERIFY(dash.open(QIODevice::ReadOnly));
+        const QByteArray page = dash.readAll();
+        QVERIFY(page.contains("overlap ./-dash.h5 ") && !page.contains("overlap -dash.h5"));
         writeSession(folder.filePath("s.kvscope").toStdString(), firstSession(*sample()));
         QCOMPARE(run({"report", "s.kvscope", "--views", "overlap,curves", "--layer", "1", "--out", "s.html"}).first, 0);
         // Mistakes: exit code 2, one sentence, and nothing written.
