@@ -2,6 +2,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/attention_map/attention_map_data.h"
 #include "views/view.h"
 
 #include <algorithm>
@@ -87,6 +88,19 @@ private slots:
         QVERIFY2(mixed.find("mean of query heads 1, 3, 5, 7") != std::string::npos, mixed.c_str());
         QVERIFY2(one.find("query head 3") != std::string::npos && one.find("mean of") == std::string::npos,
                  one.c_str());
+    }
+
+    void theMapNamesTheHeadsOfItsMean() {
+        const View& view = viewById("attention_map");
+        const ParameterValues options = optionsOf(view, {{"heads", "mean"}});
+        const auto headsOf = [&](const Groups& groups) {
+            ViewInput input = inputOf(std::make_shared<OtherGroups>(groups, 0));
+            fillData(input, view, options);
+            return dataAs<AttentionMapData>(input)->heads;
+        };
+        const std::string run = headsOf({0, 0, 0, 0, 1, 1, 1, 1}), mixed = headsOf({0, 1, 0, 1, 0, 1, 0, 1});
+        QVERIFY2(run.find("mean of query heads 4–7") != std::string::npos, run.c_str());
+        QVERIFY2(mixed.find("mean of query heads 1, 3, 5, 7") != std::string::npos, mixed.c_str());
     }
 };
 

@@ -12,6 +12,9 @@
 #include "views/attention_map/map_cell.h"
 #include "views/attention_map/map_colours.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -147,9 +150,10 @@ void chooseHeads(const ViewDataRequest& request, const LayerInfo& layer, Source&
         if (heads == "one" ? std::cmp_equal(q, request.queryHead.value) : layer.gqaGroupOf[q] == request.kvHead.value)
             chosen.push_back(static_cast<std::int32_t>(q));
     source.input.combine = heads == "max" ? GroupRule::Max : GroupRule::Mean;
-    source.data->heads = chosen.size() == 1 ? "query head " + std::to_string(chosen.front())
-                                            : heads + " of query heads " + std::to_string(chosen.front()) + "–" +
-                                                  std::to_string(chosen.back());
+    const bool isRun = static_cast<std::size_t>(chosen.back() - chosen.front()) + 1 == chosen.size();
+    source.data->heads = chosen.size() == 1 ? fmt::format("query head {}", chosen.front())
+                         : isRun ? fmt::format("{} of query heads {}–{}", heads, chosen.front(), chosen.back())
+                                 : fmt::format("{} of query heads {}", heads, fmt::join(chosen, ", "));
 }
 
 /// The visible part in whole rows and keys, and one pixel for each of them at most.
