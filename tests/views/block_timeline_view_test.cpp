@@ -204,12 +204,22 @@ private slots:
                 if (const auto* line = std::get_if<PolylineItem>(&item);
                     line && line->points.size() == 2 && line->points[0].y == line->points[1].y)
                     QVERIFY(line->points[1].x <= x + 1 || line->points[0].y > scene.plot.bottom() - 1);
+            const std::string finding = viewById("block_timeline").finding(input, options);
+            QVERIFY2(finding.find(std::to_string(evictions) + " evictions in " + std::to_string(events) + " step") !=
+                         std::string::npos,
+                     finding.c_str());
             const auto caption = viewById("block_timeline").caption(input, options);
             const std::string leaving =
                 events ? std::to_string(result.steps[events - 1].evicted[1].size()) + " leave" : "holds all";
             QVERIFY2(caption.find(leaving) != std::string::npos, caption.c_str());
             QVERIFY(events == result.steps.size() || paintSceneAsText(scene).find("not read yet") != std::string::npos);
         }
+        const ParameterValues drift = optionsOf(viewById("block_timeline"), {{"picture", "drift"}});
+        ViewInput drifting = inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, drift);
+        drifting.cursor = 300; // two blocks of 128 were read
+        const std::string said = viewById("block_timeline").finding(drifting, drift);
+        QVERIFY2(said.find("after 256 tokens") != std::string::npos && said.find("995") == std::string::npos,
+                 said.c_str());
         QVERIFY(viewById("block_timeline")
                     .stepSequence(inputFor(viewById("block_timeline"), {"keydiff@0.25"}, options), options)
                     .events.empty());

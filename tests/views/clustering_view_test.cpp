@@ -7,6 +7,8 @@
 #include "views/clustering/stream_state.h"
 #include "views/view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -293,6 +295,12 @@ private slots:
         const auto texts = textsOf(scene);
         QVERIFY(std::count(texts.begin(), texts.end(), "m = " + std::to_string(state.clusters)) == 1);
         QVERIFY(m_view.finding(input, options).find("clusters for 200 tokens") != std::string::npos);
+        const auto& stream = *dataAs<ClusteringData>(input)->stream; // of the second half of what was read
+        const double half = static_cast<double>(streamState(stream, 100).clusters);
+        const std::string growth =
+            fmt::format("n^{:.2f}", std::log(static_cast<double>(state.clusters) / half) / std::log(2.0));
+        QVERIFY2(m_view.finding(input, options).find(growth) != std::string::npos,
+                 (growth + ", not: " + m_view.finding(input, options)).c_str());
         QCOMPARE(m_view.table(input, options).rowCount, static_cast<std::int64_t>(state.clusters));
     }
 

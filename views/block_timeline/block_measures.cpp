@@ -5,6 +5,7 @@
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
@@ -119,10 +120,10 @@ std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
     if (data.drift.empty()) return "No step has an anchor yet";
     const auto worst = std::ranges::min_element(data.drift, {}, &BlockTimelineData::Drift::cosine);
     return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} "
-                       "tokens); it is {} at the last of {} steps, where "
+                       "tokens); it is {} at the last of {}, where "
                        "its length is {} times theirs",
                        letteredName(pane), formatFixed(worst->cosine, 3), formatCount(worst->end),
-                       formatFixed(data.drift.back().cosine, 3), data.drift.size(),
+                       formatFixed(data.drift.back().cosine, 3), formatCounted(std::ssize(data.drift), "step"),
                        formatFixed(data.drift.back().ratio, 2));
 }
 

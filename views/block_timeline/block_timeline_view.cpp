@@ -267,20 +267,24 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         if (const std::string& picture = options.choice("picture"); picture != "timeline") {
             const auto data = dataAs<BlockTimelineData>(input);
-            return picture == "drift" ? driftFinding(*data, *activePane(input))
-                                      : sizesFinding(*data, *activePane(input));
+            if (picture != "drift") return sizesFinding(*data, *activePane(input));
+            BlockTimelineData seen = *data;
+            std::erase_if(seen.drift, [&](const auto& step) { return input.cursor && step.end > *input.cursor; });
+            return driftFinding(seen, *activePane(input));
         }
         const RunResult& result = *activePane(input)->result;
-        std::int64_t atOnce = 0, evicted = 0;
+        std::int64_t atOnce = 0, evicted = 0, steps = 0;
         for (const BlockStep& step : result.steps) {
+            if (input.cursor && step.end > *input.cursor) break; // the picture shows none of it
+            ++steps;
             const auto& tokens = step.evicted[input.kvHead.value];
             const TokenIndex begin = blockBegin(result, step);
             evicted += std::ssize(tokens);
             atOnce += std::ranges::count_if(tokens, [&](TokenIndex t) { return t >= begin; });
         }
         return fmt::format("{} in {}; {} of {} left with the block that {} came in", formatCounted(evicted, "eviction"),
-                           formatCounted(std::ssize(result.steps), "step"), formatCount(atOnce),
-                           formatCounted(evicted, "evicted token"), evicted == 1 ? "it" : "they");
+                           formatCounted(steps, "step"), formatCount(atOnce), formatCounted(evicted, "evicted token"),
+                           evicted == 1 ? "it" : "they");
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

@@ -127,7 +127,10 @@ std::string streamFinding(const SubgenLog::Head& stream, const StreamState& stat
                            slots > 0 ? formatShort(held / static_cast<double>(slots)) : "0", formatShort(ideal));
     }
     const auto single = std::ranges::count(state.counts, 1);
-    const double exponent = growthExponent(stream);
+    SubgenLog::Head soFar; // the growth of what has been read, as all else in the sentence
+    soFar.representatives = stream.representatives;
+    soFar.cluster.assign(stream.cluster.begin(), stream.cluster.begin() + state.read);
+    const double exponent = growthExponent(soFar);
     return fmt::format(
         "{} for {} at δ = {}, {} of them of one token{}",
         formatCounted(static_cast<std::int64_t>(state.clusters), "cluster"), formatCounted(state.read, "token"),
