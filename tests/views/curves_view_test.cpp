@@ -74,6 +74,14 @@ private slots:
                  finding.c_str());
     }
 
+    // Where a parameter varies all points have one budget: the legend names the values.
+    void valuesThatBalancedNothingAreNamed() {
+        const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}, {"vary", "sink=0,16,250"}});
+        const ViewInput input = inputFor(m_view, {"balancekv,recent=64@0.3"}, options);
+        const std::string scene = paintSceneAsText(m_view.buildScene(input, options, viewport(940, 500, m_text)));
+        QVERIFY2(scene.find("(nothing balanced at sink = 250)") != std::string::npos, scene.c_str());
+    }
+
     // Exact keeps all: its mark is the end of the axis, whole.
     void theAxisEndsAtAllTokens() {
         for (const char* scale : {"log", "linear"}) {

@@ -61,10 +61,19 @@ std::string legendNote(const CurvesData& data, const Curve& curve) {
         note = fmt::format(" (has no {})", data.parameter);
     else if (!curve.error.empty())
         note = " (incomplete)";
-    double nothing = 0; // balanced up to this share
-    for (const CurvePoint& point : curve.points)
-        if (point.balancedNothing) nothing = std::max(nothing, 100 * point.retention);
-    if (nothing > 0) note += fmt::format(" (nothing balanced up to {} %)", formatFixed(nothing, 0));
+    double nothing = 0;   // balanced up to this share
+    std::string settings; // at which nothing was balanced, where a parameter varies
+    for (const CurvePoint& point : curve.points) {
+        if (!point.balancedNothing) continue;
+        nothing = std::max(nothing, 100 * point.retention);
+        if (!point.setting.empty()) settings += (settings.empty() ? "" : ", ") + point.setting;
+    }
+    if (!settings.empty())
+        note += fmt::format(" (nothing balanced at {} = {})", data.parameter, settings);
+    else if (isLevel(data, curve) && nothing > 0)
+        note += " (nothing balanced)";
+    else if (nothing > 0)
+        note += fmt::format(" (nothing balanced up to {} %)", formatFixed(nothing, 0));
     return curve.simulated ? note + " (simulated)" : note;
 }
 
