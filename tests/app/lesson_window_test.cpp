@@ -180,7 +180,7 @@ private slots:
         QVERIFY(open.findingOf("block_timeline").startsWith("Predict first"));
         open.click("lessonAnswerButton");
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
-        QVERIFY(open.findingOf("block_timeline").contains("443 of 746"));
+        QVERIFY(open.findingOf("block_timeline").contains("left with the block")); // of what the step has read
         open.openLesson(kKeydiff);
         QVERIFY(!open.findingOf("attention_map").startsWith("Predict first"));
     }

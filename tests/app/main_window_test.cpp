@@ -13,30 +13,20 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
-#include "core/lists/selection_file.h"
 #include "core/policies/policy.h"
-#include "core/run/record_results.h"
-#include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
 #include <QAction>
 #include <QApplication>
-#include <QClipboard>
-#include <QComboBox>
-#include <QDialogButtonBox>
-#include <QFileInfo>
 #include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
-#include <QTemporaryDir>
 #include <QTest>
 #include <QTimer>
-
-#include <span>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -106,47 +96,6 @@ private slots:
         open.window.resize(1440, 900);
         open.bench.change([](Session& s) { s.activePane = 2; }, "Active pane");
         QTRY_VERIFY2(line->accessibleName().contains("0 kept by C"), qPrintable(line->accessibleName()));
-    }
-
-    void aWindowWithoutPanesSaysItsFile() {
-        OpenWindow open;
-        open.bench.change(
-            [](Session& s) {
-                s.selected.clear();
-                s.selectionName.clear();
-                s.panes.clear();
-            },
-            "Close all");
-        open.settle();
-        QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
-    }
-
-    // It has a file and no specification, and no command makes it.
-    void aRecordedListIsCopiedAndExported() {
-        const QTemporaryDir folder;
-        const QString list = folder.filePath("list.json"), again = folder.filePath("again.json");
-        OpenWindow open;
-        const auto result = open.bench.viewInput().panes[0].result;
-        writeSelection(list.toStdString(), recordSelection(std::span(&result, 1), {}), open.bench.capture()->tokens());
-        open.bench.change([&](Session& s) { s.panes = {{{}, list.toStdString(), {}}}; }, "List");
-        open.settle();
-        for (QAction* action : open.window.findChild<PolicyPanel*>()->findChildren<QAction*>())
-            if (action->text() == "Copy specification") action->trigger();
-        QCOMPARE(QApplication::clipboard()->text(), list);
-        QTimer::singleShot(0, qApp, [again] {
-            auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget());
-            QVERIFY(dialog);
-            dialog->findChild<QComboBox*>()->setCurrentIndex(1); // the kept list
-            kvscope::testing::answerFileDialog(again);
-            QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save), Qt::LeftButton);
-        });
-        open.window.actions()->byName("export")->trigger();
-        QVERIFY2(open.until([&] { return QFileInfo::exists(again); }),
-                 qPrintable(open.window.notices().messages().join('|')));
-        open.settle();
-        const RecordedSelection read = readSelection(again.toStdString());
-        QVERIFY(read.command.empty());
-        QCOMPARE(read.heads[0].kept, result->selection.heads[0].kept);
     }
 
     void numbersOfViewsAreTypedInADialog() {
