@@ -124,7 +124,7 @@ private slots:
                     QVERIFY2(at.fragment().charFormat().fontUnderline(), qPrintable(at.fragment().text()));
                 }
         }
-        QCOMPARE(links, 1);
+        QCOMPARE(links, 2);
         QCOMPARE(commands, 2);
     }
 

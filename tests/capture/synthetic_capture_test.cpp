@@ -103,7 +103,7 @@ private slots:
             }
             return std::string("accepted");
         };
-        QVERIFY(remedy().ends_with(", or --needle-length 0"));
+        QVERIFY(remedy().ends_with(", or --needle-length 0 and at least 9"));
         spec.needleLength = 0;
         QCOMPARE(remedy(), std::string("Give at least 9, or fewer --sinks"));
         spec.tokens = 9;
