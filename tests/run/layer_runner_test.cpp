@@ -284,46 +284,6 @@ private slots:
         QCOMPARE(fixture.engine->count("attentionColumnSums"), 2);
     }
 
-    /// A stage's cache knows every setting that the stage reads: a run after that of another setting, of which it takes
-    /// what it can, equals the run alone.
-    void noSettingTakesTheResultOfAnother() {
-        const auto capture = someCapture(3, 1);
-        const auto outcome = [](const Fixture& fixture, const RunRequest& request) {
-            std::shared_ptr<const RunResult> result;
-            const QString error = errorText([&] { result = fixture.run(request); });
-            return std::pair(result, error);
-        };
-        int compared = 0;
-        for (const Policy* policy : allPolicies())
-            for (const ParameterSpec& row : *policy->card().parameters) {
-                std::vector<std::string> values = {"true", "false"};
-                if (row.kind == ParameterKind::Choice) {
-                    values.clear();
-                    for (const ParameterChoice& choice : row.choices) values.push_back(choice.id);
-                } else if (row.kind != ParameterKind::Flag)
-                    continue;
-                const Fixture shared;
-                for (const std::string& value : values) {
-                    const std::string spec = policy->card().id + "," + row.id + "=" + value;
-                    RunRequest request;
-                    if (!errorText([&] { request = requestOf(capture, spec); }).isEmpty()) continue;
-                    const auto [after, error] = outcome(shared, request);
-                    const auto [alone, errorAlone] = outcome(Fixture(), request);
-                    QCOMPARE(error, errorAlone);
-                    if (!after) continue;
-                    ++compared;
-                    QVERIFY2(after->selection.sameLists(alone->selection), spec.c_str());
-                    const auto sameNumbers = [](const HostTensor& a, const HostTensor& b) {
-                        return a.shape == b.shape &&
-                               std::memcmp(a.data.data(), b.data.data(), a.data.size() * sizeof(float)) == 0;
-                    };
-                    QVERIFY2(sameNumbers(after->scores, alone->scores), spec.c_str());
-                    QVERIFY2(sameNumbers(after->queryHeadScores, alone->queryHeadScores), spec.c_str());
-                }
-            }
-        QVERIFY(compared > 100);
-    }
-
     void keysTellRequestsApart() {
         Fixture fixture;
         const auto capture = someCapture(), other = someCapture(2);
