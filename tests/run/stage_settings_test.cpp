@@ -8,7 +8,8 @@
 
 #include <QtTest>
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
 
 using namespace kvscope;
 
@@ -58,9 +59,9 @@ private slots:
                     if (!after) continue;
                     ++compared;
                     QVERIFY2(after->selection.sameLists(alone->selection), spec.c_str());
-                    const auto sameNumbers = [](const HostTensor& a, const HostTensor& b) {
-                        return a.shape == b.shape &&
-                               std::memcmp(a.data.data(), b.data.data(), a.data.size() * sizeof(float)) == 0;
+                    const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); }; // NaN equals itself
+                    const auto sameNumbers = [&](const HostTensor& a, const HostTensor& b) {
+                        return a.shape == b.shape && std::ranges::equal(a.data, b.data, {}, bits, bits);
                     };
                     QVERIFY2(sameNumbers(after->scores, alone->scores), spec.c_str());
                     QVERIFY2(sameNumbers(after->queryHeadScores, alone->queryHeadScores), spec.c_str());
