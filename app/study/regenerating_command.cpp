@@ -35,8 +35,7 @@ void addPanes(std::vector<std::string>& words, const Session& session) {
     }
 }
 
-// What the session's file may hold otherwise is always written for a live context, of which the command names that
-// file.
+// The command of a live context names a session file, which may hold other values: it states defaults, too.
 
 void addCutAndSeed(std::vector<std::string>& words, const Session& session) {
     if (session.cut != "default" || isLive(session)) words.insert(words.end(), {"--cut", session.cut});

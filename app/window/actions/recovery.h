@@ -41,7 +41,7 @@ private:
     NoticeStrip& m_notices;
     QString m_folder, m_file;
     QString m_offered, m_offer;                     ///< the file, and what the notice says
-    bool m_wasTried = false, m_wasRestored = false; ///< else an offer that is gone was declined
+    bool m_wasTried = false, m_wasRestored = false; ///< neither, and no notice left: declined
     std::shared_ptr<Writing> m_writing;
     std::unique_ptr<Clock::Timer> m_soon;
 };
