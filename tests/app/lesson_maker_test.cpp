@@ -136,8 +136,7 @@ private slots:
         QVERIFY(isActivated(maker));
         QTest::keyClick(maker, Qt::Key_Escape); // all is saved: nothing is asked
         QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
-        open.window.activateWindow();
-        QVERIFY(QTest::qWaitForWindowActive(&open.window));
+        open.activate();
         const auto lesson = lessonOf(readSession(path.toStdString()));
         QVERIFY(lesson);
         QCOMPARE(lesson->title, std::string("Budgets and heads"));

@@ -103,8 +103,7 @@ private slots:
         QVERIFY(open.window.windowTitle().contains("needle-1k.h5 and records-2k.h5"));
         // A click on a pane of the second capture turns both to that policy.
         QVERIFY(isFramed(open.pane(0)) && !isFramed(second[0]));
-        open.window.activateWindow(); // the dialog was the active one
-        QTRY_VERIFY(open.window.isActiveWindow());
+        open.activate();
         QTest::mouseClick(second[2]->header(), Qt::LeftButton, {}, QPoint(60, 40));
         QCOMPARE(open.bench.session().activePane, 2);
         QVERIFY(isFramed(second[2]) && !isFramed(open.pane(2)) && !isFramed(open.pane(0)));
@@ -206,8 +205,7 @@ private slots:
                 canvas->view().card().perPane)
                 second = canvas;
         QVERIFY(second);
-        open.window.activateWindow(); // the file dialog had been active
-        QTRY_VERIFY(open.window.isActiveWindow());
+        open.activate();
         second->canvas()->setFocus();
         QCOMPARE(open.window.currentCanvas(), second);
         open.window.actions()->byName("presenter")->trigger();

@@ -178,8 +178,7 @@ private slots:
     void f1AndTheQuestionMarkShowTheKeys() {
         OpenWindow open;
         for (const Qt::Key key : {Qt::Key_F1, Qt::Key_Question}) {
-            open.window.activateWindow();
-            QVERIFY(QTest::qWaitForWindowActive(&open.window));
+            open.activate();
             QTest::keyClick(&open.window, key);
             QTRY_VERIFY(open.window.findChild<KeySheet*>());
             auto* sheet = open.window.findChild<KeySheet*>();

@@ -21,10 +21,14 @@ struct OpenWindow : WindowParts {
         window.resize(size);
         window.show();
         (void)QTest::qWaitForWindowExposed(&window);
-        window.activateWindow(); // shortcuts belong to the active window
-        (void)QTest::qWaitForWindowActive(&window);
+        activate();
         bench.openCapture(kSample);
         waitForResults();
+    }
+    /// Shortcuts belong to the active window: needed before each that follows a dialog.
+    void activate() {
+        window.activateWindow();
+        QTRY_COMPARE(QApplication::activeWindow(), &window); // qWaitForWindowActive is content with a dialog's parent
     }
     bool idle() const {
         const ViewInput input = bench.viewInput();

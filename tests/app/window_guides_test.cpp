@@ -72,6 +72,7 @@ private slots:
         const Viewport::Range range = session.look.ranges.at("attention_map");
         QVERIFY(range.xMin < 620 && range.xMax > 620 && range.yMin < 1000 && range.yMax > 1000 && range.yMax <= 1028);
         QVERIFY(range.xMax - range.xMin < 80);
+        open.activate();
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier); // one step
         QCOMPARE(open.bench.session().layer.value, 3);
         QCOMPARE(open.bench.session().selected.size(), std::size_t{16});
@@ -117,6 +118,7 @@ private slots:
             QVERIFY(open.bench.session() == before);
             type(dialog, field, "0");
         }
+        open.activate();
         QTest::keyClick(&open.window, Qt::Key_G, Qt::ControlModifier); // again: the same one
         QCOMPARE(open.window.findChildren<GoToDialog*>().size(), 1);
     }

@@ -250,8 +250,10 @@ private slots:
         QTRY_VERIFY(QFile::exists(own));
         QCOMPARE(readSession(own.toStdString()).layer, open.bench.session().layer);
         open.bench.change([](Session& s) { s.layer = LayerIndex(4); }, "Layer");
+        open.activate();
         QTest::keyClick(&open.window, Qt::Key_S, Qt::ControlModifier); // one's own file is not asked for again
-        QTRY_COMPARE(readSession(own.toStdString()).layer, LayerIndex(4));
+        QVERIFY2(open.bench.history().isSaved(), qPrintable(open.window.notices().messages().join(" | ")));
+        QCOMPARE(readSession(own.toStdString()).layer, LayerIndex(4));
         open.window.openPath(file);
         QTRY_COMPARE(open.bench.session().layer, layer);
         open.bench.change([](Session& s) { s.layer = LayerIndex(5); }, "Layer");
