@@ -3,6 +3,7 @@
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_moments.h"
 
+#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chos
 }
 
 /// The largest eigenvalue of a matrix that grows by one row at a time: power iteration started from the previous
-/// eigenvector needs only a few products.
+/// eigenvector needs only a few products. A row across that vector leaves it an eigenvector, though another may have
+/// become the top one, so what the iteration finds is checked.
 class TopEigenvalue {
 public:
     double of(const Eigen::MatrixXd& gram) {
@@ -42,7 +44,10 @@ public:
             const double value = m_vector.dot(image), length = image.norm();
             // || G x - value x || bounds the distance to an eigenvalue; squared over the gap it bounds the error.
             const double residual = std::sqrt(std::max(0.0, length * length - value * value));
-            if (length <= 0 || residual <= kResidual * value) return value;
+            if (length <= 0 || residual <= kResidual * value) {
+                if (isLargest(gram, value)) return value;
+                break;
+            }
             m_vector = image / length;
         }
         return restart(gram); // two close eigenvalues, or another direction has become the largest
@@ -50,7 +55,15 @@ public:
 
 private:
     static constexpr int kSteps = 40;
-    static constexpr double kResidual = 1e-6;
+    static constexpr double kResidual = 1e-6, kExcess = 1e-7;
+
+    /// No eigenvalue exceeds this one by more than kExcess of it.
+    static bool isLargest(const Eigen::MatrixXd& gram, double value) {
+        if (gram.squaredNorm() <= 2 * value * value) return true; // the sum of all squared eigenvalues
+        Eigen::MatrixXd rest = -gram;
+        rest.diagonal().array() += value * (1 + kExcess);
+        return rest.llt().info() == Eigen::Success; // positive definite
+    }
 
     double restart(const Eigen::MatrixXd& gram) {
         const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);

@@ -57,6 +57,13 @@ std::vector<EngineCase> spectrumCases() {
         naive::Block turning = randomBlock(68, 1, 24, 4, 0.1);
         turning.numbers[20 * 4 + 2] = 50; // one row turns the top direction around
         cases.push_back(normsCase("turning", type, turning, 10, 14));
+        naive::Block across = randomBlock(69, 2, 24, 8); // nothing, then columns 0 to 3, then longer rows of the others
+        for (std::size_t i = 0; i < across.numbers.size(); ++i) {
+            const std::size_t row = i / 8 % 24;
+            if (row < 4 || (i % 8 < 4) != (row < 12)) across.numbers[i] = 0;
+            if (row >= 12) across.numbers[i] *= 3;
+        }
+        cases.push_back(normsCase("across", type, across, 2, 22));
     }
     return cases;
 }
