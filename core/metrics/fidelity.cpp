@@ -52,11 +52,12 @@ WeightedAttention comparedAttention(const Engine& engine, const FidelityInput& i
     return engine.weightedAttention(attention, checkpoint);
 }
 
-void fill(Fidelity& result, const HostTensor& errors, const HostTensor& logKept, const ExactAttention& exact) {
+/// `logKept`: of the kept tokens with weight 1. Where the denominator sees none of its sample there is no output.
+void fill(Fidelity& result, const WeightedAttention& left, const HostTensor& logKept, const ExactAttention& exact) {
     const std::size_t pairs = result.outputError.data.size();
     for (std::size_t pair = 0; pair < pairs; ++pair) {
-        const bool nothingLeft = std::isinf(logKept.data[pair]);
-        const double error = nothingLeft ? NAN : double{errors.data[pair]};
+        const bool nothingLeft = std::isinf(left.logDenominator.data[pair]);
+        const double error = nothingLeft ? NAN : double{left.outputError.data[pair]};
         // A part cannot exceed the whole: clamps the rounding of the two logarithms.
         const double mass =
             std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
@@ -105,14 +106,14 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     const bool plain = !input.moved && std::ranges::all_of(kept, isPlain);
     if (plain) {
         const WeightedAttention left = comparedAttention(engine, input, exact, kept, checkpoint);
-        fill(result, left.outputError, left.logDenominator, exact);
+        fill(result, left, left.logDenominator, exact);
         return result;
     }
     const WeightedAttention left = leftAttention(engine, input, kept, checkpoint.part(0, 0.5), exact.output);
     // Weights and positions change the output but not the true attention on the kept tokens.
     const std::vector<WeightedSet> sets = plainSets(kept);
     const WeightedAttention plainly = comparedAttention(engine, input, exact, sets, checkpoint.part(0.5, 1));
-    fill(result, left.outputError, plainly.logDenominator, exact);
+    fill(result, left, plainly.logDenominator, exact);
     return result;
 }
 

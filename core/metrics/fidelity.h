@@ -24,7 +24,7 @@ struct Fidelity {
     HostTensor retainedMass;
     std::vector<double> meanOutputError;  ///< [Hq] over the queries that count; NaN when none does
     std::vector<double> meanRetainedMass; ///< [Hq]
-    std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or no visible kept token
+    std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or a denominator of 0
 };
 
 /// A layer with re-assigned positions (L6): the rows of the cache and everything after the cut at consecutive

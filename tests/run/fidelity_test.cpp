@@ -191,6 +191,23 @@ private slots:
         QVERIFY(fidelity.seenQueries);
     }
 
+    // A query has an output, 0 perhaps, where it sees something of the denominator's sample.
+    void seenQueriesSkipWhatHasNoDenominator() {
+        Case c = makeCase(13, 12, 12, 12);
+        c.seen = true;
+        c.kept.assign(2, {{2}, {}, {8}, {}});
+        c.kept[1] = {{8}, {}, {2}, {}};
+        const Fidelity fidelity = measured(*m_engine, c);
+        for (std::size_t h = 0; h < 4; ++h)
+            for (std::size_t q = 0; q < 8; ++q) {
+                const std::size_t at = h * 12 + q;
+                const float error = fidelity.outputError.data[at], mass = fidelity.retainedMass.data[at];
+                const bool outputs = c.layer.rule.gqaGroupOf[h] == 1 && q >= 2; // z = 0
+                QVERIFY(outputs ? error == 1 && mass == 0 : std::isnan(error) && std::isnan(mass));
+            }
+        QCOMPARE(fidelity.skipped, 2 * 8 + 2 * 2);
+    }
+
     void differentSetsForNumeratorAndDenominator() {
         Case c = makeCase(6, 50, 30, 20);
         keepRandomly(c, 6, 0.4, false);
