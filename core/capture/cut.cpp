@@ -64,12 +64,13 @@ std::string namesOf(const std::vector<Segment>& segments) {
 
 Cut atToken(const std::string& typed, std::int64_t token, const std::string& label, const CaptureReader& capture) {
     const std::int64_t n = capture.info().numTokens;
-    const std::string range = "Give a token from 1 to " + std::to_string(n - 1);
+    const std::string none = "'none' to evaluate on the last queries, which the policy then has seen";
+    const std::string range = n < 2 ? "Give " + none : "Give a token from 1 to " + std::to_string(n - 1);
     if (token < 1) refuse(typed, "leaves nothing to see: it lies at or before token 0", range, capture);
     if (token > n) refuse(typed, "lies outside the capture of " + std::to_string(n) + " tokens", range, capture);
     if (token == n)
         refuse(typed, "leaves no evaluation queries: it lies at the end of the capture, token " + std::to_string(n),
-               range + ", or 'none' to evaluate on the last queries, which the policy then has seen", capture);
+               n < 2 ? range : range + ", or " + none, capture);
     return {typed, static_cast<TokenIndex>(token), false, label + std::to_string(token)};
 }
 

@@ -216,7 +216,8 @@ std::vector<double> RecordingRandom::sketch(const RandomKey& key, std::int64_t r
 void RecordingRandom::write(const std::string& path) const {
     const std::lock_guard lock(m_mutex);
     if (m_drawn.empty() && m_sketches.empty())
-        throw Error({"the run drew no random number", "--record", "Leave it out: this policy is deterministic", path});
+        throw Error({"the run drew no random number", "--record",
+                     "Leave it out: with this policy, its parameters and budget nothing is left to chance", path});
     AtomicFile target(path);
     h5::Writer writer(target);
     if (!m_drawn.empty()) writeUniforms(writer, path);

@@ -130,6 +130,9 @@ private slots:
                       "one capture");
         expectRefused({"measure", kSample, "--policy", "keydiff@0.25", "--record", "x.h5", "--out", "x.csv"},
                       "drew no random number");
+        // Sinks and recent tokens fill the budget of a policy that is random otherwise.
+        expectRefused({"measure", kSample, "--policy", "balancekv@0.25", "--record", "x.h5", "--out", "x.csv"},
+                      "its parameters and budget");
     }
 };
 

@@ -1,12 +1,12 @@
 // SubGen: the invariants of the stream and of its practical variant, hand examples, chi-square of both reservoirs,
 // unbiased sums.
-#include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy_spec.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/error_message.h"
 #include "tests/support/golden.h"
 #include "tests/support/naive/naive_clusters.h"
 #include "tests/support/source_dir.h"
@@ -322,7 +322,12 @@ private slots:
                 QVERIFY(head.storedKeys + head.storedValues > budget); // not a needlessly coarse radius
             }
         }
-        QVERIFY_THROWS_EXCEPTION(Error, (void)m_bench.select("subgen:searched,value_slots=100", layer, 50));
+        const auto told = [&](const std::string& number, std::int64_t budget) {
+            return errorMessage([&] { (void)m_bench.select("subgen:searched," + number, layer, budget); });
+        };
+        QVERIFY(told("value_slots=100", 50).ends_with("Lower value_slots, or keep at least 103 tokens"));
+        QVERIFY(told("value_slots=1", 2).ends_with("Lower cluster_slots, or keep at least 4 tokens"));
+        QVERIFY(told("value_slots=999", 300).ends_with("Lower value_slots"));
     }
 
     void kCenterKeepsRecentAndFarthest() {

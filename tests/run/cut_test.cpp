@@ -171,6 +171,17 @@ private slots:
             QCOMPARE(error.parts().path, std::string("some.h5"));
         }
     }
+
+    void oneTokenHasNoOtherCut() {
+        for (const char* text : {"0", "1", "2", "last:1"}) {
+            try {
+                Cut::resolve(text, captureOf(1));
+                QFAIL("accepted");
+            } catch (const Error& error) {
+                QVERIFY2(error.parts().remedy.starts_with("Give 'none' to evaluate"), error.what());
+            }
+        }
+    }
 };
 
 KVSCOPE_TEST(CutTest)

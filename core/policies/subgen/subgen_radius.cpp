@@ -51,14 +51,24 @@ std::vector<double> squaredDistances(const float* rows, std::int64_t count, std:
     return squares;
 }
 
-std::int64_t clustersThatFit(const ParameterValues& values, std::int64_t count) {
+/// What makes room for one cluster of t in `count` of `rows` tokens.
+std::string remedyOf(std::int64_t count, std::int64_t rows, std::int64_t t, std::int64_t s) {
+    const std::int64_t needed = s + (t + 2) / 2;
+    const bool values = t + 3 <= 2 * count, clusters = s + 1 <= count; // one of the two, lowered to 1, suffices
+    std::string remedy = values     ? "Lower value_slots"
+                         : clusters ? "Lower cluster_slots"
+                                    : "Lower value_slots and cluster_slots";
+    if (count < 2) remedy += " and keep at least 2 tokens";
+    return needed > rows ? remedy : remedy + fmt::format(", or keep at least {} tokens", needed);
+}
+
+std::int64_t clustersThatFit(const ParameterValues& values, std::int64_t count, std::int64_t rows) {
     const std::int64_t t = values.integer("cluster_slots"), s = values.integer("value_slots");
-    const std::int64_t most = (2 * count - 2 * s) / (t + 1);
-    if (most < 1)
+    if (2 * count - 2 * s < t + 1)
         throw Error({fmt::format("{} token{} cannot store {} value slot{} and one cluster of {}", count,
                                  count == 1 ? "" : "s", s, s == 1 ? "" : "s", t),
-                     "budget", fmt::format("Lower value_slots, or keep at least {} tokens", s + (t + 2) / 2)});
-    return most;
+                     "budget", remedyOf(count, rows, t, s)});
+    return (2 * count - 2 * s) / (t + 1);
 }
 
 SubgenClusters searchRadii(const PolicyInput& input, std::int64_t most) {
@@ -110,7 +120,7 @@ std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, 
 
 SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count) {
     const std::string& rule = values.choice("delta_rule");
-    if (rule == "budget") return searchRadii(input, clustersThatFit(values, count));
+    if (rule == "budget") return searchRadii(input, clustersThatFit(values, count, input.rowCount()));
     const auto make = [&] {
         SubgenClusters made;
         made.radii = rule == "given"
