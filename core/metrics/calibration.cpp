@@ -152,15 +152,18 @@ struct NllRange {
     bool isPoint() const { return !(high - low > 1e-9 * std::max({1.0, std::abs(low), std::abs(high)})); }
 };
 
+void requireLosses(const std::map<std::string, double>& contexts) {
+    for (const auto& [name, nll] : contexts)
+        refuse(std::isnan(nll), fmt::format("context '{}' has no NLL, and there are several contexts", name),
+               "Give nll_context for every context, or calibrate one context alone");
+}
+
 /// Range of the contexts' NLLs; a point at 0 where the only context has none.
 NllRange rangeOf(const std::map<std::string, double>& contexts) {
     if (contexts.size() == 1) return {};
+    requireLosses(contexts);
     NllRange range{INFINITY, -INFINITY};
-    for (const auto& [name, nll] : contexts) {
-        refuse(std::isnan(nll), fmt::format("context '{}' has no NLL, and there are several contexts", name),
-               "Give nll_context for every context, or calibrate one context alone");
-        range = {std::min(range.low, nll), std::max(range.high, nll)};
-    }
+    for (const auto& [name, nll] : contexts) range = {std::min(range.low, nll), std::max(range.high, nll)};
     return range;
 }
 
@@ -284,8 +287,9 @@ CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double
            "Give 1 to 20");
     std::ranges::for_each(triples, checkTriple);
     const std::vector<CalibrationTriple> inside = informative(triples);
-    const auto contexts = contextsOf(inside);
+    const auto contexts = contextsOf(inside), all = contextsOf(triples); // a row at an end may state another NLL
     const NllRange range = rangeOf(contexts);
+    if (!range.isPoint()) requireLosses(all); // every context gets its k from its NLL
     const Problem problem(pointsOf(inside, range), weight, range.isPoint());
     CalibrationFit fit = fitFrom(problem.solve(), range, problem, weight);
     fit.contexts = std::ssize(contexts);

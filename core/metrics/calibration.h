@@ -52,7 +52,8 @@ inline constexpr double kMostCurvature = 50;
 
 /// Asymmetric least squares, the smallest loss over |k| <= kMostCurvature at every context: a grid over k at the
 /// smallest and the largest NLL, then damped Gauss-Newton steps. Deterministic. Throws Error for no triples, numbers
-/// out of range, none with 0 < r < 1, and contexts without an NLL where there are several.
+/// out of range, none with 0 < r < 1, a context with several NLLs (also in rows with r = 0 or 1), and contexts without
+/// an NLL where there are several.
 CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight);
 
 /// Fits to `count` resamples: the triples of each context drawn with replacement, so that every context stays. Uniforms

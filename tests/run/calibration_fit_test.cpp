@@ -218,6 +218,16 @@ private slots:
         QVERIFY(errorText([] {
                     fitCalibration(List{{"a", 0.5, 2, 0.5}, {"a", 0.6, 3, 0.5}}, 5);
                 }).contains("several NLLs"));
+        // Rows at both ends say nothing about k, but their context's k follows from its NLL.
+        const List two = {{"a", 0.2, 1, 0.7}, {"a", 0.5, 1, 0.9}, {"b", 0.2, 2, 0.6}, {"b", 0.5, 2, 0.8}};
+        const auto withRow = [&](const CalibrationTriple& row) {
+            List all = {row};
+            all.insert(all.end(), two.begin(), two.end());
+            return errorText([&] { fitCalibration(all, 5); });
+        };
+        QVERIFY(withRow({"a", 1, 1, 1}).isEmpty());
+        QVERIFY(withRow({"a", 1, 9, 1}).contains("'a' has several NLLs"));
+        QVERIFY(withRow({"c", 1, NAN, 1}).contains("'c' has no NLL"));
         QVERIFY(errorText([] { fitCalibration(List{{"a", 0.5, 2, 0.5}}, 0); }).contains("weight 0"));
     }
 
