@@ -81,6 +81,7 @@ private:
             const TokenIndex cut = Cut::resolve(m_options.cut, *captures[i]).token;
             CalibrationData one = measuredTriples(*captures[i], policy, cut, names[i]);
             all.cuts.merge(one.cuts);
+            addMeasuring(all, one.simulated, one.arithmetic);
             all.origin += (all.origin.empty() ? "" : ", ") + one.origin;
             std::move(one.triples.begin(), one.triples.end(), std::back_inserter(all.triples));
             std::move(one.notes.begin(), one.notes.end(), std::back_inserter(all.notes));

@@ -25,9 +25,13 @@ struct CalibrationData {
     std::vector<std::string> notes; ///< notes for the reader
     std::map<std::string, TokenIndex> cuts = {}; ///< of the contexts whose cut is known
     std::vector<std::string> specs = {};         ///< policies with parameters that a table names for its rows
-    bool seenQueries = false, simulated = false; ///< of the runs of a proxy
-    std::string arithmetic = {};                 ///< of these runs; empty: unknown
+    bool seenQueries = false;                    ///< of a proxy's runs
+    bool simulated = false;                      ///< of a proxy's runs, or as the rows say
+    std::string arithmetic = {};                 ///< of these; empty: unknown
 };
+
+/// Adds how further rows were measured. Of several arithmetics one that is not exact counts.
+void addMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic);
 
 /// Names the parameters of `mine` whose values differed when `origin` was measured: "...: measured with window=64, this
 /// run has window=16". `theirs` gives the text of a parameter by id, or nothing where unknown. Empty: none differs.

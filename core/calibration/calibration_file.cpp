@@ -84,10 +84,11 @@ const CalibratedContext* contextOf(const Calibration& c, const std::string& name
 }
 
 std::string csvOf(const Calibration& c) {
-    std::string text =
-        csvLine({"policy", "variant",  "spec",   "context", "nll_context",      "retention",  "quality",     "proxy",
-                 "fitted", "residual", "k",      "tau",     "retention_needed", "needed_low", "needed_high", "alpha",
-                 "beta",   "weight",   "origin", "notes",   "cut_token",        "command"});
+    std::string text = csvLine(
+        {"policy", "variant",  "spec",   "context", "nll_context",      "retention",  "quality",     "proxy",
+         "fitted", "residual", "k",      "tau",     "retention_needed", "needed_low", "needed_high", "alpha",
+         "beta",   "weight",   "origin", "notes",   "cut_token",        "simulated",  "arithmetic",  "seen_queries",
+         "command"});
     for (const CalibrationTriple& triple : c.data.triples) {
         const CalibratedContext& context = *contextOf(c, triple.context);
         const double fitted = calibrationCurve(context.k, triple.retention);
@@ -113,6 +114,9 @@ std::string csvOf(const Calibration& c) {
                          c.data.origin,
                          fmt::format("{}", fmt::join(c.data.notes, "; ")),
                          cut == c.data.cuts.end() ? "" : std::to_string(cut->second),
+                         c.data.simulated ? "true" : "false",
+                         c.data.arithmetic,
+                         c.data.seenQueries ? "true" : "false",
                          c.command});
     }
     return text;

@@ -112,6 +112,7 @@ void addNew(std::vector<std::string>& texts, const std::string& text) {
 
 /// How the rows were measured, in the words of a proxy's notes.
 void noteMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic) {
+    addMeasuring(data, simulated, arithmetic);
     if (simulated) addNew(data.notes, "simulated on full-attention tensors");
     if (!arithmetic.empty() && !arithmetic.starts_with("exact")) addNew(data.notes, "measured with " + arithmetic);
 }
@@ -123,9 +124,13 @@ void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, st
         return table.has(column) ? table.text(fields, column, line) : std::string();
     };
     addNew(data.specs, textIn("spec"));
-    if (table.has("origin"))
-        addNew(data.notes, textIn("notes")); // of the calibration; other tables note their own runs
-    noteMeasuring(data, textIn("simulated") == "true", textIn("arithmetic"));
+    if (table.has("origin")) { // a calibration, whose notes say how it was measured; other tables note their own runs
+        addNew(data.notes, textIn("notes"));
+        addMeasuring(data, textIn("simulated") == "true", textIn("arithmetic"));
+        data.seenQueries |= textIn("seen_queries") == "true";
+    } else {
+        noteMeasuring(data, textIn("simulated") == "true", textIn("arithmetic"));
+    }
     if (const auto cut = parseNumber<TokenIndex>(textIn("cut_token"))) data.cuts[triple.context] = *cut;
     data.proxy |= textIn("proxy") == "true";
 }
@@ -150,6 +155,12 @@ std::function<std::optional<std::string>(const std::string&)> statedIn(const std
 }
 
 } // namespace
+
+void addMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic) {
+    data.simulated |= simulated;
+    const bool exact = data.arithmetic.empty() || data.arithmetic.starts_with("exact");
+    if (exact && !arithmetic.empty()) data.arithmetic = arithmetic;
+}
 
 void noteOtherCut(CalibrationData& data, const CaptureReader& capture, TokenIndex cut) {
     for (const auto& [context, measured] : data.cuts)

@@ -163,6 +163,15 @@ private slots:
         const CalibrationData data = measuredTriples(*capture, PolicySpec::parse("snapkv"), 80);
         QVERIFY(says(data.notes, "simulated on full-attention tensors") &&
                 says(data.notes, "measured with fast float"));
+        QVERIFY(data.simulated);
+        QCOMPARE(data.arithmetic, std::string("fast float"));
+        writeCalibration(path("rows.json"), calibrate(PolicySpec::parse("snapkv"), data, 0.6, 1, 0));
+        QVERIFY(readWholeFile(path("rows.json")).find("\"simulated\": true") != std::string::npos);
+        writeCalibration(path("rows.csv"), calibrate(PolicySpec::parse("snapkv"), data, 0.6, 1, 0));
+        const CalibrationData again = readTriplesCsv(path("rows.csv"), "snapkv", "paper");
+        QVERIFY(again.simulated);
+        QCOMPARE(again.arithmetic, data.arithmetic);
+        QCOMPARE(again.notes.size(), std::size_t{1}); // the calibration's notes, and none twice
     }
 
     void importedScoresAreOfOneCapture() {
@@ -191,6 +200,8 @@ private slots:
         const CalibrationData data = readTriplesCsv(path("runs.csv"), "snapkv", "paper");
         QCOMPARE(data.notes,
                  std::vector<std::string>({"simulated on full-attention tensors", "measured with fast float"}));
+        QVERIFY(data.simulated);
+        QCOMPARE(data.arithmetic, std::string("fast float"));
     }
 
     // A table that kvscope wrote names the parameters of its rows, and what there is to say about them.
