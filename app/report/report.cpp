@@ -112,9 +112,12 @@ std::string keptList(const std::string& name, const std::vector<TokenIndex>& kep
 std::string measureTables(const ViewInput& input) {
     if (input.panes.empty()) return "<p>The session has no panes.</p>\n";
     std::string notes;
-    for (const PaneData& pane : input.panes)
+    for (const PaneData& pane : input.panes) {
+        if (pane.result->simulated)
+            notes += "<li>" + escapeHtml(paneName(pane) + ": simulated on full-attention tensors") + "</li>\n";
         for (const std::string& note : pane.result->notes)
             notes += "<li>" + escapeHtml(paneName(pane) + ": " + note) + "</li>\n";
+    }
     return paneTable(input) + (notes.empty() ? "" : "<ul>\n" + notes + "</ul>\n") +
            "<details><summary>Every query head of the layer</summary>\n" + headTable(input) + "</details>\n";
 }
@@ -264,8 +267,10 @@ std::string factsOf(const Writer& writer) {
         {"tokens", formatCount(info.numTokens)},
         {"shown", fmt::format("layer {}, KV head {}, query head {} (0-based)", session.layer.value,
                               session.kvHead.value, session.queryHead.value)},
-        {"cut", fmt::format("{}: policies see {} tokens, the queries after them evaluate", writer.input.cut.label,
-                            formatCount(writer.input.cut.token))},
+        {"cut", fmt::format("{}: policies see {} tokens, {} evaluate", writer.input.cut.label,
+                            formatCount(writer.input.cut.token),
+                            writer.input.cut.evaluatedOnSeen ? "the last queries, which they see too,"
+                                                             : "the queries after them")},
         {"seed", std::to_string(session.seed)}};
     if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front();
         first && first->result)

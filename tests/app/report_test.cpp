@@ -107,6 +107,19 @@ private slots:
         QCOMPARE(pageOf(session, {"overlap"}), pageOf(session, {"overlap"}));
     }
 
+    // Also where no figure says it.
+    void thePageSaysHowItsNumbersWereMade() {
+        Session session = firstSession(*sample());
+        session.panes = {{PolicySpec::parse("keydiff"), {}, {}}};
+        const QString plain = pageOf(session, {"two_captures"});
+        QVERIFY(plain.contains("the queries after them evaluate") && !plain.contains("simulated"));
+        session.panes = {{PolicySpec::parse("keydiff,prompt_block=128"), {}, {}}};
+        session.cut = "none";
+        const QString page = pageOf(session, {"two_captures"});
+        QVERIFY(page.contains("the last queries, which they see too, evaluate"));
+        QVERIFY(page.contains(": simulated on full-attention tensors</li>"));
+    }
+
     void keptListsAreTheResultsOwn() {
         Session session = firstSession(*sample());
         session.panes = {{PolicySpec::parse("keydiff"), {}, {}}};
