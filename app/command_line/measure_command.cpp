@@ -94,6 +94,15 @@ std::string notesText(const Group& group) {
     return fmt::format("{}", fmt::join(withoutRepeats(notes), "; "));
 }
 
+/// Where the errors of the table are stated: measures after the output projection say so by their ids.
+std::string statedAt(const std::vector<MeasureValues>& measures) {
+    const auto after = [](const MeasureValues& values) {
+        return measureById(values.id).need == MeasureNeed::OutputProjection;
+    };
+    if (std::ranges::none_of(measures, after)) return "before W_o";
+    return std::ranges::all_of(measures, after) ? "after W_o" : "before W_o, columns with _wo after it";
+}
+
 /// The same numbers on the second capture, and that less this one.
 void addCompared(TableRow& columns, const Row& row) {
     const RunResult& there = *row.compared->results.front();
@@ -150,7 +159,7 @@ TableRow columnsOf(const Row& row) {
                                    {"first_query", f.firstQuery},
                                    {"seen_queries", f.seenQueries},
                                    {"skipped", f.skipped},
-                                   {"stated", "before W_o"},
+                                   {"stated", statedAt(row.group.measures.front())},
                                    {"simulated", r.simulated},
                                    {"stored_bytes", meanCount(row, storedBytes)},
                                    {"engine", r.engine},

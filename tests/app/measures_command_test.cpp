@@ -1,7 +1,9 @@
 // `kvscope measures`, and the columns that measures have in tables.
 #include <QtTest>
 
+#include "core/capture/capture_writer.h"
 #include "tests/app/command_test.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -31,6 +33,22 @@ private slots:
         const QJsonObject error = cards[ids.indexOf("output_error_wo")].toObject();
         QCOMPARE(error["needs"].toArray(), QJsonArray{"o_proj in the capture"});
         QCOMPARE(error["direction"].toString(), QString("smaller is better"));
+    }
+
+    void errorsAfterTheProjectionAreStatedSo() {
+        const QStringList asked{"--policy", "keydiff@50t", "--layers", "0", "--out", "t.csv", "--metrics"};
+        const auto capture = makeRandomCapture(1, 100, 1, 4, 2, 8);
+        capture->captureInfo.layers.front().hasOutputProjection = true;
+        capture->tensors[{LayerIndex(0), TensorRole::OutputProjection}] =
+            gaussianTensor(2, LayerIndex(0), TensorRole::OutputProjection, 20, 4, 8);
+        writeCapture(*capture, m_program.at("projected.h5").toStdString(), {}, {});
+        for (const auto& [metrics, words] :
+             {std::pair{"output_error", ",before W_o,"},
+              {"layer_error_wo", ",after W_o,"},
+              {"output_error,output_error_wo", ",\"before W_o, columns with _wo after it\","}}) {
+            expectDone(QStringList{"measure", "projected.h5"} + asked + QStringList{metrics});
+            QVERIFY2(m_program.content("t.csv").contains(words), words);
+        }
     }
 
     // Measures that are asked for twice, or that have a column anyway, have one column.
