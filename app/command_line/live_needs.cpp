@@ -75,6 +75,7 @@ std::shared_ptr<const AnswerNeedsData> LiveNeeds::data(std::span<const LiveRow> 
     auto data = std::make_shared<AnswerNeedsData>();
     data->chunks = m_chunks;
     data->rises = m_rises;
+    data->answered = m_rises.size();
     data->steps = m_steps;
     if (m_scores) data->scores = sumsOfTokens(*m_scores);
     data->fullLoss = rows.front().expected->nll;
@@ -112,6 +113,7 @@ void LiveNeeds::write(Json& table) const {
 void LiveNeeds::print(const TokenTable& tokens, const std::vector<LiveRow>& rows) const {
     std::vector<std::size_t> order(m_chunks.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
+    std::erase_if(order, [&](std::size_t chunk) { return std::isnan(m_rises[chunk]); });
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return m_rises[a] > m_rises[b]; });
     if (order.size() > kPrinted) order.resize(kPrinted);
     if (!order.empty()) fmt::print("\nhidden tokens    rise of the loss  text\n");
@@ -121,6 +123,10 @@ void LiveNeeds::print(const TokenTable& tokens, const std::vector<LiveRow>& rows
         for (TokenIndex token = begin; token < end; ++token) text += tokens.textOf(token);
         fmt::print("{:>6} to {:<6} {:+17.4f}  {}\n", begin, end - 1, m_rises[i], shortened(oneLine(text), 72));
     }
+    for (std::size_t i = 0; i < m_chunks.size(); ++i)
+        if (std::isnan(m_rises[i]))
+            fmt::print("without tokens {} to {} the loss is NaN or infinite\n", m_chunks[i].first,
+                       m_chunks[i].second - 1);
     if (!m_scores || m_rows.empty()) return;
     fmt::print("\n{:<40}  rise of the loss  predicted, first order\n", "policy");
     for (std::size_t i = 0; i < m_rows.size(); ++i) {

@@ -28,9 +28,11 @@ std::vector<double> lossesWithout(const LiveAnswers& answers, std::span<const To
                                   const Checkpoint& checkpoint) {
     Json params = asked(answers);
     for (const auto& [begin, end] : chunks) params["chunks"].push_back({begin, end});
+    params["chunks_may_fail"] = true; // an older worker answers all chunks or none
     const Json answer = answers.capture()->client().call("chunks/importance", std::move(params), {}, checkpoint);
     return understand("chunks/importance", [&] {
-        auto losses = answer.at("losses").get<std::vector<double>>();
+        std::vector<double> losses;
+        for (const Json& loss : answer.at("losses")) losses.push_back(loss.is_null() ? NAN : loss.get<double>());
         if (losses.size() != chunks.size())
             throw Error({.sentence = "the worker's answer to chunks/importance is not of what was asked",
                          .remedy = "Give worker and program the same version"});

@@ -17,7 +17,8 @@ inline constexpr std::size_t kChunksAtOnce = 16; ///< in one request, between wh
 
 /// The tokens before the cut in chunks of `size`; the last may be shorter.
 std::vector<TokenRange> chunksOf(TokenIndex cut, TokenIndex size);
-/// Mean loss of the answer with one chunk hidden in all layers and heads, for each of at most kChunksAtOnce chunks.
+/// Mean loss of the answer with one chunk hidden in all layers and heads, for each of at most kChunksAtOnce chunks; NaN
+/// where it is NaN or infinite.
 std::vector<double> lossesWithout(const LiveAnswers& answers, std::span<const TokenRange> chunks,
                                   const Checkpoint& checkpoint);
 

@@ -54,7 +54,7 @@ double AnswerNeeds::fullLoss(const Checkpoint& checkpoint) const {
 }
 
 std::vector<double> AnswerNeeds::chunkRises(TokenIndex size, const Checkpoint& checkpoint,
-                                            const std::function<void(const std::vector<double>&)>& some) const {
+                                            const SomeRises& some) const {
     const std::vector<live::TokenRange> chunks = live::chunksOf(m_answers.capture()->cut(), size);
     const double full = fullLoss(checkpoint.silent());
     std::vector<double> rises(chunks.size(), kUnknown);
@@ -67,8 +67,11 @@ std::vector<double> AnswerNeeds::chunkRises(TokenIndex size, const Checkpoint& c
         std::ranges::transform(*losses, rises.begin() + static_cast<std::ptrdiff_t>(begin),
                                [&](double loss) { return loss - full; });
         checkpoint.at(static_cast<double>(begin + own.size()), static_cast<double>(chunks.size()));
-        if (some && !wasThere) some(rises);
+        if (some && !wasThere) some(rises, begin + own.size());
     }
+    if (std::ranges::all_of(rises, [](double rise) { return std::isnan(rise); }))
+        throw Error({"the answer's loss is NaN or infinite, whichever chunk is hidden", "",
+                     "Load the model in bf16 or fp32: fp16 overflows where they do not"});
     return rises;
 }
 

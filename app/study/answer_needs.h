@@ -20,10 +20,11 @@ public:
 
     const live::LiveAnswers& answers() const { return m_answers; }
     double fullLoss(const Checkpoint& checkpoint) const;
-    /// How much the loss rises when a chunk is hidden in all layers and heads; of all chunks of live::chunksOf. `some`
-    /// is told after each request to the worker, when the rest is still NaN.
-    std::vector<double> chunkRises(TokenIndex size, const Checkpoint& checkpoint,
-                                   const std::function<void(const std::vector<double>&)>& some = {}) const;
+    using SomeRises = std::function<void(const std::vector<double>& rises, std::size_t answered)>;
+    /// How much the loss rises when a chunk is hidden in all layers and heads; of all chunks of live::chunksOf. NaN
+    /// where the loss is NaN or infinite. `some` is told after each request to the worker, when only the first
+    /// `answered` chunks are known and the rest is still NaN. Throws Error where no loss is finite.
+    std::vector<double> chunkRises(TokenIndex size, const Checkpoint& checkpoint, const SomeRises& some = {}) const;
     /// As live::tokenScores.
     std::shared_ptr<const HostTensor> tokenScores(int steps, const Checkpoint& checkpoint) const;
 

@@ -29,9 +29,9 @@ std::shared_ptr<MemoryCapture> contextWith(bool hasAnswer) {
     return made;
 }
 
-std::shared_ptr<const live::LiveCapture> opened(const FakeWorker& fake) {
+std::shared_ptr<const live::LiveCapture> opened(const FakeWorker& fake, const char* mode = "right") {
     live::LiveDescription description;
-    description.command = fake.command("right");
+    description.command = fake.command(mode);
     description.model.path = "tiny";
     description.parts = {{SegmentKind::Context, "ignored"}};
     return live::openLive(description, {});
@@ -61,9 +61,10 @@ private slots:
         const AnswerNeeds needs(runner, capture);
         QCOMPARE(needs.fullLoss({}), 0.5);
         std::vector<std::size_t> known;
-        const auto rises = needs.chunkRises(2, {}, [&](const std::vector<double>& some) {
+        const auto rises = needs.chunkRises(2, {}, [&](const std::vector<double>& some, std::size_t answered) {
             known.push_back(
                 static_cast<std::size_t>(std::ranges::count_if(some, [](double rise) { return std::isfinite(rise); })));
+            QCOMPARE(answered, known.back());
         });
         QCOMPARE(rises.size(), std::size_t{31}); // two requests of 16 and 15
         QCOMPARE(known, (std::vector<std::size_t>{16, 31}));
@@ -73,6 +74,18 @@ private slots:
         }
         QCOMPARE(AnswerNeeds(runner, capture).chunkRises(2, {}), rises); // another answer would be another number
         QVERIFY(needs.chunkRises(32, {}) != rises);
+    }
+
+    /// One loss that is not finite leaves the others theirs; where none is finite, that is said.
+    void aChunkWithoutALossIsUnknown() {
+        const FakeWorker fake(contextWith(true).get());
+        const LayerRunner runner = testing::cpuRunner(1);
+        const AnswerNeeds needs(runner, opened(fake, "overflows"));
+        std::vector<std::size_t> told;
+        const auto rises =
+            needs.chunkRises(2, {}, [&](const auto&, std::size_t answered) { told.push_back(answered); });
+        QCOMPARE(told, (std::vector<std::size_t>{16, 31}));
+        for (std::size_t i = 0; i < rises.size(); ++i) QCOMPARE(std::isnan(rises[i]), i % 16 == 1);
     }
 
     void scoresAreOfLayerHeadAndToken() {

@@ -119,8 +119,13 @@ private slots:
 
         QStringList json = asked;
         json.last() = "f.json";
-        QCOMPARE(m_program.run(live("overflows", json + QStringList{"--importance", "16", "--gradient", "2"})).code, 2);
-        const QJsonArray list = QJsonDocument::fromJson(m_program.content("f.json")).object()["rows"].toArray();
+        const auto needs =
+            m_program.run(live("overflows", json + QStringList{"--importance", "16", "--gradient", "2"}));
+        QCOMPARE(needs.code, 2);
+        QVERIFY2(needs.out.contains("\nwithout tokens 16 to 31 the loss is NaN or infinite\n"), needs.out);
+        const QJsonObject written = QJsonDocument::fromJson(m_program.content("f.json")).object();
+        QVERIFY(written["chunks"][0]["rise"].isDouble() && written["chunks"][1]["rise"].isNull());
+        const QJsonArray list = written["rows"].toArray();
         QCOMPARE(list.size(), 3);
         QCOMPARE(list[0]["error"].toString().toUtf8(), overflow);
         QVERIFY(list[0]["nll"].isNull() && list[0]["text"].isNull() && list[0]["kept"] == 16);

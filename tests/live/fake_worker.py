@@ -1,7 +1,8 @@
 """A worker without a model: `python3 fake_worker.py MODE [FOLDER] ...`. Modes that fail do so at the first request.
 
 FOLDER holds what it serves: context.json (tokens, info) and LAYER_ROLE.f32. A selection's loss is a checksum of its
-bits, so that a test can tell which bits arrived; "overflows": those of SnapKV have none. Python's standard library is all it needs.
+bits, so that a test can tell which bits arrived; "overflows": those of SnapKV, and the second
+of the chunks that are asked for, have none. Python's standard library is all it needs.
 """
 
 import base64
@@ -132,7 +133,9 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
         return {"selection_id": name, "kept": 0, "bytes": 4096}
     if method == "chunks/importance":
         COUNTS["chunks"] += 1  # an answer that was asked for twice is another
-        return {"losses": [begin + end / 1024 + 4096 * COUNTS["chunks"] for begin, end in params["chunks"]]}
+        losses = [begin + end / 1024 + 4096 * COUNTS["chunks"] for begin, end in params["chunks"]]
+        fails = MODE == "overflows" and params["chunks_may_fail"]
+        return {"losses": [None if fails and index == 1 else loss for index, loss in enumerate(losses)]}
     if method == "gradient/read":
         return scores(message["id"], params, info)
     if method == "answer/score":

@@ -6,6 +6,7 @@
 #include "views/answer_needs/answer_needs_data.h"
 #include "views/view.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace kvscope;
@@ -18,6 +19,7 @@ std::shared_ptr<AnswerNeedsData> handData() {
     auto data = std::make_shared<AnswerNeedsData>();
     data->chunks = {{0, 400}, {400, 800}, {800, 995}};
     data->rises = {-0.1, 2.0, 0.05};
+    data->answered = 3;
     data->steps = 12;
     data->scores.assign(995, 0);
     data->scores[620] = 1.5;
@@ -102,7 +104,8 @@ private slots:
         ViewInput input = handInput();
         const ParameterValues options = optionsOf(m_view, {});
         auto data = handData();
-        data->rises = {NAN, 0.5, NAN};
+        data->rises = {0.5, NAN, NAN};
+        data->answered = 1;
         data->scores.clear();
         data->panes.clear();
         input.data.value = data;
@@ -112,6 +115,21 @@ private slots:
         data->rises.assign(3, NAN);
         input.data.value = data;
         QCOMPARE(QString::fromStdString(m_view.finding(input, options)), "Hiding the first chunks…");
+    }
+
+    void aChunkWithoutALossIsSaid() {
+        ViewInput input = handInput();
+        const ParameterValues options = optionsOf(m_view, {});
+        auto data = handData();
+        data->rises = {0.5, NAN, 0.25};
+        input.data.value = data;
+        QVERIFY(QString::fromStdString(m_view.finding(input, options))
+                    .endsWith("; without 1 of the chunks the loss is NaN or infinite"));
+        const Scene scene = build(input, options);
+        const Point at{scene.plot.x + scene.plot.width * 620.5 / 995, scene.plot.bottom() - 20};
+        const auto rows = m_view.factsAt(input, options, scene, at).rows;
+        QVERIFY(std::ranges::find(rows, std::pair<std::string, std::string>("without it", "NaN or infinite")) !=
+                rows.end());
     }
 
     void aCaptureHasNoModelToAsk() {

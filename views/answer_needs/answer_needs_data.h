@@ -4,6 +4,7 @@
 #include "views/view_data.h"
 
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ struct AnswerNeedsData : ViewData {
     };
     std::vector<std::pair<TokenIndex, TokenIndex>> chunks; ///< tokens begin .. end - 1, one behind the other
     std::vector<double> rises;                             ///< with the chunk hidden in all layers and heads
+    std::size_t answered = 0;                              ///< the first chunks; NaN among them: no finite loss
     std::vector<double> scores;                            ///< of the tokens before the cut, sums over all heads
     int steps = 0;                                         ///< of the gradients; 0: no scores are asked for
     double fullLoss = NAN;

@@ -205,8 +205,10 @@ public:
                 shares += fmt::format("{}{} keeps {}", shares.empty() ? "; " : ", ", pane.letter,
                                       formatPercent(pane.kept[best]));
         if (data->rises[best] > 0) text += shares.empty() ? "" : shares + " of it";
-        return known < data->chunks.size()
-                   ? fmt::format("{} ({} of {} chunks so far)", text, known, data->chunks.size())
+        if (known < data->answered)
+            text += fmt::format("; without {} of the chunks the loss is NaN or infinite", data->answered - known);
+        return data->answered < data->chunks.size()
+                   ? fmt::format("{} ({} of {} chunks so far)", text, data->answered, data->chunks.size())
                    : text;
     }
 
@@ -236,6 +238,8 @@ public:
         facts.rows = {{"chunk", rangeText(data->chunks[chunk])}};
         if (!std::isnan(data->rises[chunk]))
             facts.rows.emplace_back("without it", signedNat(data->rises[chunk]) + " nat");
+        else if (chunk < data->answered)
+            facts.rows.emplace_back("without it", "NaN or infinite");
         if (!data->scores.empty()) {
             facts.rows.emplace_back("its scores", signedNat(scoreOf(*data, chunk)) + " nat");
             facts.rows.emplace_back("token's score", signedNat(data->scores[static_cast<std::size_t>(facts.token)]));

@@ -51,11 +51,14 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
                               .kept = {}});
     }
     bool isFirst = false; // later only the panes are new: their old numbers stay until all of them are there
-    data.rises = needs.chunkRises(chunk, work.checkpoint.part(0, 0.4), [&](const std::vector<double>& rises) {
-        isFirst = true;
-        data.rises = rises;
-        work.deliver(data);
-    });
+    data.rises = needs.chunkRises(chunk, work.checkpoint.part(0, 0.4),
+                                  [&](const std::vector<double>& rises, std::size_t answered) {
+                                      isFirst = true;
+                                      data.rises = rises;
+                                      data.answered = answered;
+                                      work.deliver(data);
+                                  });
+    data.answered = data.rises.size();
     std::shared_ptr<const HostTensor> scores;
     if (data.steps > 0) {
         scores = needs.tokenScores(data.steps, work.checkpoint.part(0.4, 0.8));

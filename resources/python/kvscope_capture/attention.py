@@ -101,8 +101,23 @@ def projection_of(attention: torch.nn.Module) -> Any:
 
 
 def own_kernel(attention: torch.nn.Module) -> Any:
-    """The model's own eager attention function."""
-    return sys.modules[type(attention).__module__].eager_attention_forward
+    """The model's own eager attention function. Errors (CaptureError): its code has none (GPT-J, CodeGen)."""
+    own = getattr(sys.modules[type(attention).__module__], "eager_attention_forward", None)
+    if own is None:
+        raise CaptureError(
+            f"{type(attention).__name__} does not call attention by Transformers' interface",
+            "model",
+            "This architecture cannot be captured",
+        )
+    return own
+
+
+def require_watchable(model: Any) -> None:
+    """Errors (CaptureError): what shows without running `model` and makes that its attention cannot be watched."""
+    refuse_sparse_attention(decoder_of(model).config)
+    for layer in layers_of(model):
+        projection_of(attention_of(layer))
+        own_kernel(attention_of(layer))
 
 
 def _first_of(module: torch.nn.Module, names: tuple[str, ...]) -> Any:

@@ -281,6 +281,8 @@ class TokenBytes:
         self._tokenizer = tokenizer
         self._special = set(tokenizer.all_special_tokens)
         self._byte_level = _is_byte_level(tokenizer)
+        if self._byte_level:  # tokens that were added stand as they are written, not in the alphabet of bytes
+            self._special.update(getattr(tokenizer, "get_added_vocab", dict)())
         self._alphabet = _byte_level_alphabet()
 
     def __call__(self, token_id: int) -> bytes:

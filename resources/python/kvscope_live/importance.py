@@ -18,7 +18,7 @@ from transformers.masking_utils import AttentionMaskInterface
 
 from kvscope_capture.attention import AttentionCall, attention_implementation, logits_of
 from kvscope_live.contexts import LiveContext
-from kvscope_live.errors import not_finite
+from kvscope_live.errors import LiveError, not_finite
 from kvscope_press.attend_behind import PrunedLayer
 from kvscope_press.pruned_context import decode, require_rotated_alike
 
@@ -47,10 +47,12 @@ class Expected:
         return torch.nn.functional.cross_entropy(logits_of(model, hidden[-len(target) :]), target)
 
 
-def chunk_losses(context: LiveContext, expected: Expected, chunks: Sequence[tuple[int, int]]) -> list[float]:
+def chunk_losses(
+    context: LiveContext, expected: Expected, chunks: Sequence[tuple[int, int]]
+) -> list[float | LiveError]:
     """The loss with one chunk, tokens begin .. end - 1, hidden in all layers and heads; of each chunk, in one pass.
 
-    Errors (LiveError): a loss that is not finite.
+    A LiveError in place of a loss that is not finite.
     """
     model = context.opened.model
     hidden = torch.zeros((len(chunks), context.cut), dtype=torch.bool)
@@ -60,10 +62,10 @@ def chunk_losses(context: LiveContext, expected: Expected, chunks: Sequence[tupl
     states = context.cache(layers).extend_rows([expected.tokens()] * len(chunks))
     with torch.no_grad():
         losses = [float(expected.loss(model, row)) for row in states]
-    for (begin, end), loss in zip(chunks, losses, strict=True):
-        if not math.isfinite(loss):
-            raise not_finite(f"the answer's loss without the tokens {begin} to {end - 1}")
-    return losses
+    return [
+        loss if math.isfinite(loss) else not_finite(f"the answer's loss without the tokens {begin} to {end - 1}")
+        for (begin, end), loss in zip(chunks, losses, strict=True)
+    ]
 
 
 def _hiding(call: AttentionCall, hidden: torch.Tensor) -> PrunedLayer:

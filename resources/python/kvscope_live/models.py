@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from kvscope_capture.attention import head_sizes, layers_of, sliding_window_of
+from kvscope_capture.attention import head_sizes, layers_of, require_watchable, sliding_window_of
 from kvscope_capture.command import check_device, load_model, read_config, revision_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import TESTED
@@ -60,7 +60,7 @@ def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
         "parameters": parameters,
         "bytes_to_load": {name: parameters * size for name, size in BYTES.items()},
         "bytes_per_token": bytes_per_token(config),
-        "max_positions": getattr(config, "max_position_embeddings", None),
+        "max_positions": most if (most := getattr(config, "max_position_embeddings", None)) and most > 0 else None,
         "dtype": _dtype_name(config),
         "supported": not why,
         "tested": tested,
@@ -160,8 +160,10 @@ def _parameters(config: Any) -> tuple[int, str]:
     try:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-        layers_of(model)
+        require_watchable(model)
         return sum(parameter.numel() for parameter in model.parameters()), ""
+    except CaptureError as error:
+        return 0, f"{config.model_type} cannot be captured: {error.sentence}"
     except Exception as error:  # whatever a configuration of another kind raises
         return 0, (str(error).splitlines() or [type(error).__name__])[0]
 
@@ -177,10 +179,15 @@ def _memory(name: str) -> int:
 
 
 def _group_memory() -> int:
-    """What the process's control group may still take (a container's limit)."""
+    """What the process's control group may still take (a container's limit).
+
+    Files that were read count as used there, though they give way: a model's weights, for the most part.
+    """
     try:
         folder = pathlib.Path("/sys/fs/cgroup")
-        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+        free = int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+        lines = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return free + sum(int(size) for name, size in lines if name in ("active_file", "inactive_file"))
     except (OSError, ValueError):
         return 1 << 62
 

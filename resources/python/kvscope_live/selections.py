@@ -179,6 +179,8 @@ def pruned_layer(call: AttentionCall, selections: Sequence[Selection]) -> Pruned
         for kv, query in places
     ]
     kept = [head.kept(shape.tokens) for head in heads]
+    if all(head.numerator is None and own.size == shape.tokens for head, own in zip(heads, kept, strict=True)):
+        return PrunedLayer.whole(call)  # the policies share its rows
     stored, longest = sum(own.size for own in kept), max(own.size for own in kept)
     if longest * len(heads) <= MOST_ROWS * shape.kv_heads * shape.tokens:
         sources = [kv for kv, _ in places] * len(rows)

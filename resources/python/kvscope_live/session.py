@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the bann
     from kvscope_live.models import OpenModel
     from kvscope_live.selections import Selection
 
-PROTOCOL = [1, 3]  # 1.2 adds context/save, 1.3 rows that fail alone
+PROTOCOL = [1, 4]  # 1.2 adds context/save, 1.3 rows that fail alone, 1.4 chunks that do
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
 MOST_GENERATED, MOST_STEPS = 4096, 1024
 SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
@@ -332,7 +332,12 @@ class Session:
             raise bad("chunks", f"are {len(chunks)}, not 1 to {MOST_ROWS}")
         places = [_range("chunks", entry, cut) for entry in chunks]
         self.channel.checkpoint(stage="hiding chunks")
-        return {"losses": chunk_losses(state.context, expected, places), "generation": request.generation}
+        losses = chunk_losses(state.context, expected, places)
+        failed = next((loss for loss in losses if isinstance(loss, LiveError)), None)
+        if failed and not request.parameters.flag("chunks_may_fail"):
+            raise failed
+        known = [None if isinstance(loss, LiveError) else loss for loss in losses]
+        return {"losses": known, "generation": request.generation}
 
     def _gradient(self, request: Request) -> dict[str, Any]:
         from kvscope_live.importance import TokenScores

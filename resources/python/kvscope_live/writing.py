@@ -14,7 +14,8 @@ import torch
 from kvscope_capture.attention import logits_of
 from kvscope_live.contexts import LiveContext
 from kvscope_live.errors import LiveError, not_finite
-from kvscope_press.pruned_context import CachedContext
+from kvscope_press.measuring import end_tokens
+from kvscope_press.pruned_context import CachedContext, rotates_by_length
 
 Told = Callable[[int, int, int, str], None]  # row, index, token, text
 DRAFT = 32  # tokens in one pass
@@ -45,16 +46,9 @@ class Sampling:
             raise not_finite("a logit of the model")
         if self.temperature <= 0:
             return best
-        chances = torch.softmax(logits.double().cpu() / self.temperature, -1).cumsum(-1)
+        below = logits.double().cpu() - float(logits[best])  # a quotient of the logits could overflow
+        chances = torch.softmax(below / self.temperature, -1).cumsum(-1)
         return min(int((chances <= draw * float(chances[-1])).sum()), len(chances) - 1)
-
-
-def end_tokens(model: Any, tokenizer: Any) -> set[int]:
-    """Tokens at which the model's own `generate` ends."""
-    given = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    if given is None:
-        given = getattr(tokenizer, "eos_token_id", None)
-    return {int(token) for token in (given if isinstance(given, list | tuple) else [given]) if token is not None}
 
 
 def first_divergence(ids: list[int], full: list[int]) -> int | None:
@@ -97,6 +91,7 @@ class Writer:
         self.draws = sampling.draws(most)
         self.seen = np.array(context.ids + question, np.int64)
         self.margin = MARGIN if self.model.dtype.itemsize > 2 else MARGIN_16
+        self.longest = 1 if rotates_by_length(self.model) else DRAFT  # tokens in one pass
 
     def see(self, texts: Sequence[list[int]]) -> None:
         """Texts that this one may repeat, the likeliest last."""
@@ -124,7 +119,7 @@ class Writer:
             return row not in failed and self._tell(row, known[row], written[row], told)
 
         drafts = drafts if self.sampling.temperature <= 0 and drafts else [[]] * len(known)
-        fed, most = 0, DRAFT
+        fed, most = 0, self.longest
         while waiting := [row for row in range(len(known)) if goes_on(row)]:
             fed = min(len(known[row]) for row in waiting) - 1
             self.cache.keep(self.begin + fed)
@@ -133,7 +128,7 @@ class Writer:
             hidden = self.cache.extend_rows([(block + [0] * size)[:size] for block in blocks])
             logits = logits_at(self.model, hidden)
             sure = (logits.topk(2).values.diff().abs()[..., 0] > self.margin) | (size == 1)
-            most = DRAFT
+            most = self.longest
             for row in waiting:
                 try:
                     if not self._accept(known[row], blocks[row], fed, logits[row], sure[row].tolist()):

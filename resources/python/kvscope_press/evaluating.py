@@ -23,7 +23,7 @@ from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import SegmentKind
 from kvscope_capture.self_check import TOLERANCES, SelfCheck
 from kvscope_press.calibration import Row, Setting, add_rows, check_settings
-from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
+from kvscope_press.measuring import Losses, answer_loss, end_tokens, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads, without_queries
 from kvscope_press.recorded_selection import RecordedSelection, read_selection
 from kvscope_press.scores import CaptureHead, model_name, same_model
@@ -202,7 +202,7 @@ def continuation(
     answers = [begin for begin, _ in tokens.answers if begin >= selection.cut]
     question = tokens.ids[selection.cut : min(answers)] if answers else []
     context = PrunedContext(model, tokens.ids, selection, read)
-    text: str = tokenizer.decode(generate(context, question, most, getattr(tokenizer, "eos_token_id", None)))
+    text: str = tokenizer.decode(generate(context, question, most, end_tokens(model, tokenizer)))
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -62,13 +62,24 @@ def answer_loss(
     return AnswerLoss(nll[wanted], right[wanted])
 
 
-def generate(context: PrunedContext, question: list[int], most: int, stop: int | None = None) -> list[int]:
-    """Greedy continuation behind `question` (may be empty), at most `most` tokens, ending before token `stop`."""
+def end_tokens(model: Any, tokenizer: Any) -> set[int]:
+    """Tokens at which the model's own `generate` ends."""
+    given = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    if given is None:
+        given = getattr(tokenizer, "eos_token_id", None)
+    return {int(token) for token in (given if isinstance(given, list | tuple) else [given]) if token is not None}
+
+
+def generate(
+    context: PrunedContext, question: list[int], most: int, stop: int | Collection[int] | None = None
+) -> list[int]:
+    """Greedy continuation behind `question` (may be empty), at most `most` tokens, ending before `stop`."""
+    ends = stop if isinstance(stop, Collection) else {stop}
     logits = context.extend(question)[-1] if question else context.last_logits
     written: list[int] = []
     while len(written) < most:
         token = int(logits.argmax())
-        if token == stop:
+        if token in ends:
             break
         written.append(token)
         if len(written) < most:

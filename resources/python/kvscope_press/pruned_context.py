@@ -104,8 +104,13 @@ def decode_rows(model: Any, ids: list[list[int]], begin: int, tokens: int, **kwa
     return hidden
 
 
+def rotates_by_length(model: Any) -> bool:
+    """Each longer pass rotates its own tokens otherwise (dynamic RoPE): a token's keys depend on the pass's length."""
+    return "dynamic" in str(getattr(getattr(decoder_of(model), "rotary_emb", None), "rope_type", ""))
+
+
 def longest_alike(model: Any) -> int:
-    """Up to so many tokens a model with LongRoPE rotates as it does with one; 0 where the length does not matter."""
+    """Up to so many tokens a model with LongRoPE rotates as it does with one; 0 for others."""
     rotary: Any = getattr(decoder_of(model), "rotary_emb", None)
     if "longrope" not in str(getattr(rotary, "rope_type", "")):
         return 0

@@ -15,11 +15,13 @@ import pytest
 import torch
 import transformers
 from measured_lists import HEAD, lists_of, many_lists, rows_of, write_list
+from tiny_models import LetterTokenizer, random_ids, tiny_model
 
 from kvscope_capture import SegmentKind, hash_of_capture
 from kvscope_press import evaluating, pruned_context
 from kvscope_press.command import main
 from kvscope_press.evaluating import wilson_interval
+from kvscope_press.recorded_selection import whole_selection
 
 
 def test_the_command_writes_rows_and_table(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -243,3 +245,14 @@ def test_what_the_command_refuses(captured: pathlib.Path, tmp_path: pathlib.Path
     assert main([good, str(captured / "model"), "--selections", good]) == 2
     assert "cannot be read" in capsys.readouterr().err
     assert (captured / "c.h5").read_bytes() == before
+
+
+def test_texts_end_where_the_models_own_do() -> None:
+    """Chat models name further tokens that end a text beside the tokenizer's one (Gemma's <end_of_turn>)."""
+    model, ids = tiny_model("llama"), random_ids(24, 5)
+    model.generation_config.eos_token_id = None
+    tokens, whole = evaluating.CapturedTokens(ids, "", [(20, 24)]), whole_selection(3, 2, 16)
+    read = pruned_context.ReadContext(model, ids, 16)
+    text = evaluating.continuation(model, LetterTokenizer(), tokens, whole, 6, read)
+    model.generation_config.eos_token_id = [1, ord(text[2]) - 32]
+    assert evaluating.continuation(model, LetterTokenizer(), tokens, whole, 6, read) == text[: text.index(text[2])]

@@ -264,11 +264,13 @@ def test_a_model_without_equal_heads_is_refused(kind: str, tmp_path: pathlib.Pat
         assert error.data["remedy"] == "This architecture cannot be captured"
 
 
-@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text"])
-def test_a_model_whose_layers_are_not_found_is_not_supported(kind: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text", "bloom", "falcon", "ctrl", "codegen", "xlnet"])
+def test_a_model_that_cannot_be_watched_is_not_supported(kind: str, tmp_path: pathlib.Path) -> None:
     unlike_config(kind).save_pretrained(tmp_path)
     facts = Local().ask("model/inspect", {"path": str(tmp_path)})
-    assert not facts["supported"] and facts["why"].endswith("This architecture cannot be captured.")
+    assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be captured: ")
+    assert not facts["why"].endswith(".")  # the client ends the sentence
+    assert facts["max_positions"] is None or facts["max_positions"] > 0  # XLNet says -1
 
 
 def test_what_is_refused() -> None:

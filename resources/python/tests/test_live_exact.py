@@ -7,10 +7,12 @@ import pathlib
 import numpy as np
 import pytest
 import torch
+import transformers
+from live_client import Local
 from test_live import ANSWER, BEGIN, IDS, QUESTION, opened, read, score, send
 from test_press import CUT, SEED, TOKENS, heads_of, random_selection
 from test_prompt import byte_level_tokenizer
-from tiny_models import CONFIGS, LetterTokenizer, random_ids
+from tiny_models import COMMON, CONFIGS, LetterTokenizer, random_ids, random_model
 from transformers import DynamicCache
 
 from kvscope_capture import CaptureError
@@ -194,3 +196,19 @@ def test_chat_prompts_get_the_models_own_answer(tmp_path: pathlib.Path) -> None:
     with torch.no_grad():
         own = model.generate(**asked, max_new_tokens=12, do_sample=False)[0, begin:].tolist()
     assert [row["ids"] for row in answer["rows"]] == [own, own] and answer["full"]["text"] == tokenizer.decode(own)
+
+
+def test_texts_of_dynamic_rope_are_the_models_own() -> None:
+    """Beyond the trained length its rotation grows with every token, which a pass over many tokens would not do."""
+    rope = {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 4.0}
+    config = transformers.LlamaConfig(**COMMON | {"max_position_embeddings": 48}, rope_parameters=rope)
+    for count in (44, 60):
+        local, ids = Local(), random_ids(count, 3)
+        model, fresh = random_model(config, 0), random_model(config, 0)
+        model.generation_config.eos_token_id = fresh.generation_config.eos_token_id = None
+        local.session.models["m1"] = OpenModel(model, LetterTokenizer(), "dynamic", "")
+        context = read(local, ids, 36)["context_id"]
+        given = {"context_id": context, "question_ids": ids[36:], "max_new": 30}
+        found = local.ask("answer/generate", given | {"selection_ids": [None]})["full"]["ids"]
+        seen = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones((1, count), dtype=torch.long)}
+        assert found == fresh.generate(**seen, max_new_tokens=30, do_sample=False)[0, count:].tolist()

@@ -13,7 +13,7 @@ from test_live import ANSWER, IDS, QUESTION, opened, read
 from test_press import CUT
 from test_prompt import byte_level_tokenizer
 
-from kvscope_live import answers, importance, session, writing
+from kvscope_live import answers, importance, models, session, writing
 from kvscope_live.errors import FAILED, GONE, LiveError
 
 REMEDY = "Load the model in bf16 or fp32"
@@ -22,8 +22,8 @@ REMEDY = "Load the model in bf16 or fp32"
 def test_more_tokens_than_a_message_takes_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Before their texts are collected."""
     local = opened("llama")
-    models = local.session.models
-    models["m1"] = dataclasses.replace(models["m1"], tokenizer=byte_level_tokenizer(tmp_path))
+    opened_models = local.session.models
+    opened_models["m1"] = dataclasses.replace(opened_models["m1"], tokenizer=byte_level_tokenizer(tmp_path))
     monkeypatch.setattr(session, "MOST_TOKENS", 9)
     words = [{"kind": "context", "text": "x0 y1 z2 x3 y4"}]
     asked = []
@@ -38,6 +38,17 @@ def test_more_tokens_than_a_message_takes_are_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(session, "MOST_TOKENS", len(IDS))
     assert local.ask("text/tokenize", {"segments": words, "chat": False})["ids"] and asked
     assert read(local, IDS, CUT)["context_id"]
+
+
+def test_files_that_were_read_leave_a_container_its_memory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"memory.max": "1600\n", "memory.current": "1500\n"}
+    texts["memory.stat"] = "anon 100\nfile 1400\ninactive_file 1250\nactive_file 50\nshmem 100\n"
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(models.pathlib, "Path", lambda _: tmp_path)
+    assert models._group_memory() == 100 + 1250 + 50
+    (tmp_path / "memory.max").write_text("max\n")
+    assert models._group_memory() > 1 << 60
 
 
 def not_finite(local: Local, method: str, given: dict[str, Any]) -> LiveError:
@@ -67,6 +78,9 @@ def test_a_hidden_chunk_whose_loss_is_not_finite_is_named(number: float, monkeyp
         broken = lambda *args: loss(*args) if next(rows) != 1 else torch.tensor(number)  # noqa: E731
         patch.setattr(importance.Expected, "loss", broken)
         error = not_finite(local, "chunks/importance", given | chunks)
+        rows = iter(range(3))
+        alone = local.ask("chunks/importance", given | chunks | {"chunks_may_fail": True})["losses"]
+    assert alone == [before["losses"][0], None, before["losses"][2]]
     assert "without the tokens 4 to 7" in error.sentence
     assert local.ask("chunks/importance", given | chunks) == before
 

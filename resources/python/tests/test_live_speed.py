@@ -7,6 +7,7 @@ import weakref
 from typing import Any
 
 import pytest
+import torch
 from test_live import ANSWER, CUT, IDS, QUESTION, TOKENS, opened, read, score, send
 from test_press import heads_of, random_selection
 
@@ -207,6 +208,11 @@ def test_a_pane_begins_with_the_text_it_had() -> None:
     far = {place: HeadBits(~head.bits) for place, head in selection.heads.items()}
     others = Selection("far", far, selection.shape)  # keeps none of the same tokens
     assert asking.answers._draft(asking.answers._drafts[0][0], others, [7]) == []
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-308, 5e-324])
+def test_a_low_temperature_takes_the_likeliest(temperature: float) -> None:
+    assert writing.Sampling(temperature, 1).choose(torch.tensor([1.0, 5.0, 40.0, -torch.inf]), 0.5) == 2
 
 
 def test_samples_have_no_drafts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,3 +202,16 @@ def test_sinks_stay_in_the_denominator() -> None:
     without = score(local, context, [none])["rows"][0]["losses"]
     assert max(abs(a - b) for a, b in zip(losses, without, strict=True)) > 1e-2
     assert len(QUESTION) + len(ANSWER) == TOKENS - CUT
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt-oss"])
+def test_layers_that_two_policies_leave_whole_are_shared(name: str) -> None:
+    """Both evict in the middle layer alone; sinks are logits of the model's own query heads."""
+    local, rng = opened(name), np.random.default_rng(3)
+    context, heads = read(local, IDS, CUT)["context_id"], heads_of(name)
+    rows = [[1, head] for head in range(heads)]
+    chosen = [local.select(context, rows, rng.random((heads, CUT)) < 0.5, (), n)["selection_id"] for n in "ab"]
+    together = score(local, context, chosen)["rows"]
+    local.session.contexts[context].answers._scores.clear()
+    for one, row in zip(chosen, together, strict=True):
+        assert row["losses"] == pytest.approx(score(local, context, [one])["rows"][0]["losses"], abs=1e-5)

@@ -51,6 +51,16 @@ def test_token_bytes_concatenate_to_the_text(kind: str, tmp_path: pathlib.Path) 
     assert token_bytes(0) == b"<s>"
 
 
+def test_added_tokens_are_the_texts_that_were_added(tmp_path: pathlib.Path) -> None:
+    """Those that are not special too, like DeepSeek's beginning of a tool's call; Gemma's are still spaces."""
+    tokenizer, pieces = byte_level_tokenizer(tmp_path), sentencepiece_like_tokenizer()
+    pieces.add_tokens(["\u2581\u2581"])
+    assert TokenBytes(pieces)(pieces.convert_tokens_to_ids("\u2581\u2581")) == b"  "
+    for text in ("<\uff5ctool\u2581calls\u2581begin\uff5c>", "\u00c4B"):
+        tokenizer.add_tokens([text])
+        assert [TokenBytes(tokenizer)(i) for i in tokenizer.encode(text, add_special_tokens=False)] == [text.encode()]
+
+
 def space_before_tokenizer(kind: str) -> Any:
     """Puts a space before a text, as the tokenizers of Llama 2 (Prepend) and their newer form (Metaspace) do."""
     letters = [chr(code) for code in range(33, 127)] + ["\u2581"]

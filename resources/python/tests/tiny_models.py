@@ -145,6 +145,12 @@ def unlike_config(kind: str) -> Any:
         "rwkv": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, attention_hidden_size=32),
         "mpt": dict(vocab_size=VOCABULARY, d_model=32, n_heads=4, n_layers=3, max_seq_len=512),
         "bert": COMMON | dict(is_decoder=True),
+        "bloom": dict(vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=4),
+        "falcon": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=4),
+        "ctrl": dict(vocab_size=VOCABULARY, n_embd=32, dff=48, n_layer=3, n_head=4),
+        "codegen": dict(vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=4, rotary_dim=4)
+        | dict(bos_token_id=0, eos_token_id=0),
+        "xlnet": dict(vocab_size=VOCABULARY, d_model=32, n_layer=3, n_head=4, d_inner=48),
         "llama4_text": COMMON | dict(head_dim=8, intermediate_size_mlp=48, num_local_experts=2, pad_token_id=0),
         "gemma4_text": COMMON
         | dict(head_dim=16, global_head_dim=32, hidden_size_per_layer_input=0, num_kv_shared_layers=0)
