@@ -235,8 +235,8 @@ private:
     }
 
     std::vector<live::TextPart> textParts() const {
-        std::vector<live::TextPart> parts = {
-            {SegmentKind::Context, checkedUtf8(readWholeFile(m_text, std::size_t{1} << 24), "--text", m_text)}};
+        const std::string text = checkedUtf8(readWholeFile(m_text, std::size_t{1} << 24), "--text", m_text);
+        std::vector<live::TextPart> parts = {{SegmentKind::Context, std::string(withoutByteOrderMark(text))}};
         if (parts.front().text.empty()) throw Error({"the text is empty", "", "Name another file", m_text});
         if (!m_question.empty()) parts.push_back({SegmentKind::Question, checkedUtf8(m_question, "--question")});
         if (!m_answer.empty()) parts.push_back({SegmentKind::Answer, checkedUtf8(m_answer, "--answer")});

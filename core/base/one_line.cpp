@@ -114,4 +114,8 @@ bool isUtf8(std::string_view bytes) {
     return true;
 }
 
+std::string_view withoutByteOrderMark(std::string_view text) {
+    return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+}
+
 } // namespace kvscope

@@ -30,4 +30,7 @@ CodePoint codePointAt(std::string_view bytes);
 
 bool isUtf8(std::string_view bytes);
 
+/// The text of a file without the byte-order mark that some editors begin it with.
+std::string_view withoutByteOrderMark(std::string_view text);
+
 } // namespace kvscope

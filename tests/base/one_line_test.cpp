@@ -50,6 +50,12 @@ private slots:
         }
     }
 
+    void aByteOrderMarkIsNoText() {
+        QCOMPARE(withoutByteOrderMark("\xEF\xBB\xBFtext"), std::string_view("text"));
+        for (const std::string_view text : {"", "text", "\xEF\xBB", "t\xEF\xBB\xBF"})
+            QCOMPARE(withoutByteOrderMark(text), text);
+    }
+
     void aMessageQuotesAtMost200BytesOfAValue() {
         const std::string word(5000, 'a');
         const std::string spaced = "'" + std::string(2000, 'b') + " " + std::string(2000, 'c') + "'";

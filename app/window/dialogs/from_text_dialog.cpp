@@ -210,7 +210,7 @@ void FromTextDialog::readTextFile() {
     try {
         const std::string text = readWholeFile(path.toStdString(), std::size_t{1} << 24);
         if (isUtf8(text)) {
-            m_parts = {{SegmentKind::Context, text}};
+            m_parts = {{SegmentKind::Context, std::string(withoutByteOrderMark(text))}};
             return showText();
         }
         say(m_textSays, tr("%1 is not UTF-8: convert it.").arg(path), true);
