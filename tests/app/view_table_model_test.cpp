@@ -3,6 +3,7 @@
 #include "tests/support/test_program.h"
 
 #include <QAbstractItemModelTester>
+#include <QItemSelectionModel>
 #include <QTest>
 
 using namespace kvscope;
@@ -47,6 +48,21 @@ private slots:
 
     void tabsInCellsDoNotBreakTheLines() {
         QCOMPARE(tableAsTsv(table(2)), QString("position\ttext\n0\ta b\n1\ta b\n"));
+    }
+
+    void whatIsSelectedIsCopiedAndStays() {
+        ViewTableModel model;
+        const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+        model.show(table(5));
+        QItemSelectionModel chosen(&model);
+        chosen.select(QItemSelection(model.index(1, 0), model.index(2, 1)), QItemSelectionModel::Select);
+        QCOMPARE(selectionAsTsv(model, chosen.selection()), QString("1\ta b\n2\ta b"));
+        chosen.select(model.index(4, 0), QItemSelectionModel::Select);
+        QCOMPARE(selectionAsTsv(model, chosen.selection()), QString("1\ta b\n2\ta b\n4\t"));
+        model.renew(table(5));
+        QCOMPARE(chosen.selectedIndexes().size(), 5);
+        model.renew(table(4));
+        QVERIFY(chosen.selection().isEmpty());
     }
 };
 

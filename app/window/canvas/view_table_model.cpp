@@ -4,13 +4,26 @@
 #include "app/window/style/number_text.h"
 
 #include <limits>
+#include <set>
 
 namespace kvscope {
+
+namespace {
+
+QString oneCell(QString text) { return text.replace('\t', ' ').replace('\n', ' '); }
+
+} // namespace
 
 void ViewTableModel::show(ViewTable table) {
     beginResetModel();
     m_table = std::move(table);
     endResetModel();
+}
+
+void ViewTableModel::renew(ViewTable table) {
+    if (table.columns != m_table.columns || table.rowCount != m_table.rowCount) return show(std::move(table));
+    m_table = std::move(table);
+    if (rowCount() > 0 && columnCount() > 0) emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
 }
 
 int ViewTableModel::rowCount(const QModelIndex& parent) const {
@@ -37,13 +50,31 @@ QString tableAsTsv(const ViewTable& table) {
     const auto line = [&](const auto& cellOf) {
         QStringList cells;
         for (int column = 0; column < static_cast<int>(table.columns.size()); ++column)
-            cells += fromUtf8(cellOf(column)).replace('\t', ' ').replace('\n', ' ');
+            cells += oneCell(fromUtf8(cellOf(column)));
         return cells.join('\t') + '\n';
     };
     QString text = line([&](int column) { return table.columns[column]; });
     for (std::int64_t row = 0; row < table.rowCount; ++row)
         text += line([&](int column) { return table.cell(row, column); });
     return text;
+}
+
+QString selectionAsTsv(const ViewTableModel& model, const QItemSelection& chosen) {
+    std::set<int> rows, columns;
+    for (const QItemSelectionRange& range : chosen) {
+        for (int row = range.top(); row <= range.bottom(); ++row) rows.insert(row);
+        for (int column = range.left(); column <= range.right(); ++column) columns.insert(column);
+    }
+    QStringList lines;
+    for (const int row : rows) {
+        QStringList cells;
+        for (const int column : columns) {
+            const QModelIndex cell = model.index(row, column);
+            cells += chosen.contains(cell) ? oneCell(model.data(cell).toString()) : QString();
+        }
+        lines += cells.join('\t');
+    }
+    return lines.join('\n');
 }
 
 } // namespace kvscope

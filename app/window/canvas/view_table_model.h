@@ -3,6 +3,7 @@
 #include "views/view.h"
 
 #include <QAbstractTableModel>
+#include <QItemSelection>
 
 namespace kvscope {
 
@@ -13,6 +14,7 @@ class ViewTableModel : public QAbstractTableModel {
 public:
     using QAbstractTableModel::QAbstractTableModel;
     void show(ViewTable table);
+    void renew(ViewTable table); ///< where it has the size of the one before, what is selected stays
 
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
@@ -25,5 +27,7 @@ private:
 
 /// Tab-separated text of a whole table with its header, as "Copy data" puts it on the clipboard.
 QString tableAsTsv(const ViewTable& table);
+/// The chosen cells line by line, without a header; a cell that is not chosen between them is empty.
+QString selectionAsTsv(const ViewTableModel& model, const QItemSelection& chosen);
 
 } // namespace kvscope

@@ -27,6 +27,7 @@
 #include <QFormLayout>
 #include <QGuiApplication>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QPointer>
 #include <QPushButton>
 #include <QSpinBox>
@@ -169,6 +170,22 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
     });
 }
 
+/// Ctrl+C copies all cells that are selected; Qt's own table copies one of them.
+class DataTable : public QTableView {
+public:
+    DataTable(ViewTableModel& model, QWidget* parent) : QTableView(parent), m_model(model) { setModel(&model); }
+
+protected:
+    void keyPressEvent(QKeyEvent* event) override {
+        if (!event->matches(QKeySequence::Copy)) return QTableView::keyPressEvent(event);
+        const QItemSelection chosen = selectionModel()->selection();
+        if (!chosen.isEmpty()) QGuiApplication::clipboard()->setText(selectionAsTsv(m_model, chosen));
+    }
+
+private:
+    ViewTableModel& m_model;
+};
+
 } // namespace
 
 void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
@@ -202,9 +219,8 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     setAttribute(Qt::WA_DeleteOnClose);
     resize(px(760), px(520));
     auto* column = new QVBoxLayout(this);
-    auto* table = new QTableView(this);
+    auto* table = new DataTable(m_model, this);
     table->setAlternatingRowColors(true);
-    table->setModel(&m_model);
     table->setFont(numberFont(12));
     table->verticalHeader()->setVisible(false);
     table->verticalHeader()->setDefaultSectionSize(px(22));
@@ -222,7 +238,7 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
         if (source->view().card().perPane) title += tr(", pane %1").arg(QChar('A' + source->pane()));
         setWindowTitle(title);
         table->setAccessibleName(title);
-        m_model.show(source->table());
+        m_model.renew(source->table());
     };
     connect(copy, &QPushButton::clicked, this, [source] {
         if (source) QGuiApplication::clipboard()->setText(tableAsTsv(source->table()));
