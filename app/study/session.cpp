@@ -51,6 +51,17 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
     session.selectionName = segmentName(SegmentKind::Needle);
 }
 
+/// "needle" names tokens of needles. A file that was written anew may have them elsewhere, or none.
+void releaseLostName(Session& session, const TokenTable& tokens) {
+    if (session.selectionName != segmentName(SegmentKind::Needle)) return;
+    const auto isOfNeedle = [&](TokenIndex token) {
+        return std::ranges::any_of(tokens.segments, [token](const Segment& segment) {
+            return segment.kind == SegmentKind::Needle && segment.begin <= token && token < segment.end;
+        });
+    };
+    if (!std::ranges::all_of(session.selected, isOfNeedle)) session.selectionName.clear();
+}
+
 /// Layer, heads and cut of another capture's session, as far as this capture has them.
 void keepPlace(CarriedSession& carried, const CaptureReader& capture, const Session& before) {
     const CaptureInfo& info = capture.info();
@@ -187,6 +198,7 @@ void fitToCapture(Session& session, const CaptureReader& capture) {
         session.look.cursor = std::clamp<TokenIndex>(*session.look.cursor, 0, static_cast<TokenIndex>(info.numTokens));
     std::erase_if(session.selected, [&](TokenIndex t) { return t < 0 || t >= info.numTokens; });
     if (session.selected.empty()) session.selectionName.clear();
+    releaseLostName(session, capture.tokens());
     session.activePane = std::clamp(session.activePane, 0, std::max(0, static_cast<int>(session.panes.size()) - 1));
 }
 

@@ -344,6 +344,24 @@ private slots:
         QVERIFY(bench->history().canUndo());
     }
 
+    void anotherTextInTheFileHasNoOldNeedle() {
+        const QTemporaryDir folder;
+        const std::string path = folder.filePath("changes.h5").toStdString();
+        const auto write = [&](std::int64_t needle) {
+            writeSyntheticCapture({.tokens = 200, .headDim = 8, .needleLength = needle}, path, 0, false, {});
+        };
+        write(14);
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        bench->openCapture(path);
+        executor.runAll();
+        QCOMPARE(bench->session().selectionName, std::string("needle"));
+        write(0);
+        bench->reload();
+        executor.runAll();
+        QCOMPARE(bench->session().selectionName, std::string());
+    }
+
     /// Undo leads to what was shown of the file before it changed: as much of that as it still has.
     void undoAfterTheFileChanged() {
         const QTemporaryDir folder;
