@@ -108,6 +108,13 @@ class LiveWindowTest : public QObject {
     Q_OBJECT
 
 private slots:
+    void whatIsCarriedOverToAContextNamesIt() {
+        LiveWindow live;
+        live.openLive(); // it has no layer 3, which the file before has shown
+        const QStringList said = live.window.notices().messages().filter("previous policies");
+        QVERIFY2(said.size() == 1 && said[0].startsWith("fake (live) is shown"), qPrintable(said.join('|')));
+    }
+
     void anotherCaptureDoesNotEndTheCheck() {
         LiveWindow live;
         FromTextDialog* dialog = live.dialog();

@@ -25,6 +25,7 @@
 #include <QTimer>
 
 #include <array>
+#include <cstdio>
 
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
@@ -85,6 +86,21 @@ private slots:
         QCOMPARE(open.bench.capture()->info().fileName, std::string("needle-1k.h5"));
     }
 
+    void everyReplacementOfAFileIsOffered() {
+        OpenWindow open;
+        const QString path = copyOfSample("replaced.h5");
+        open.window.openPath(path);
+        QTRY_VERIFY(open.bench.capture()->info().fileName == "replaced.h5");
+        open.waitForResults();
+        for (int time = 0; time < 3; ++time) { // nobody reloads: the program reads the first of them all the while
+            copyOfSample("newer.h5");
+            QCOMPARE(::rename(qPrintable(m_folder.filePath("newer.h5")), qPrintable(path)), 0);
+            QTRY_COMPARE_WITH_TIMEOUT(open.window.notices().messages().filter("has changed on disk").size(), 1, 5000);
+            open.settle(); // what the system still has to tell
+            open.window.notices().dismiss("changed");
+        }
+    }
+
     void aDroppedAddressIsRefusedInAStrip() {
         OpenWindow open;
         dropUrl(open.window, QUrl("https://example.org/capture.h5"));
@@ -116,6 +132,21 @@ private slots:
         open.waitForResults();
         QCOMPARE(open.bench.session().budget.text(), std::string("123t")); // what one had set stays
         QVERIFY(open.window.notices().messages().isEmpty());
+    }
+
+    void anErrorGoesWithTheNextTry() {
+        OpenWindow open;
+        const QString path = copyOfSample("gone.h5");
+        open.window.openPath(path);
+        QTRY_VERIFY(open.bench.capture()->info().fileName == "gone.h5");
+        open.waitForResults();
+        QFile::remove(path);
+        open.bench.reload();
+        QTRY_COMPARE(open.window.notices().messages().filter("no such file").size(), 1);
+        copyOfSample("gone.h5");
+        open.bench.reload();
+        open.settle();
+        QCOMPARE(open.window.notices().messages().filter("no such file").size(), 0);
     }
 
     void theCutIsDraggedByMouse() {

@@ -35,6 +35,12 @@ constexpr const char* kRecentKey = "recentFiles";
 constexpr const char* kCaptureFilter = "Captures and tensors (*.h5 *.hdf5 *.safetensors *.npz);;All files (*)";
 constexpr std::chrono::milliseconds kSlowOpening{500};
 
+/// When a file was written last, and its size; neither without one.
+std::pair<QDateTime, qint64> stampOf(const QString& path) {
+    const QFileInfo file(path);
+    return {file.lastModified(), file.exists() ? file.size() : -1};
+}
+
 bool isInstalledLesson(const QString& path) {
     const std::string folder = findResource("resources/lessons");
     const QString file = QFileInfo(path).canonicalFilePath(); // empty for a new file
@@ -64,16 +70,22 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
     connect(&m_workbench, &Workbench::carriedOver, this, &FileActions::sayCarried);
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
     connect(&m_workbench, &Workbench::openingProgressed, this, &FileActions::followProgress);
-    connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
-        m_changed = path;
-        m_notices.show("changed", NoticeStrip::Tone::Warning,
-                       tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
-                       [this] { reload(); });
-    });
-    // A file that is replaced loses its watch; its folder changes when it is there again.
+    connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, &FileActions::tellChanged);
+    // The watch of a file that is replaced stays with the old one, which is open; the folder changes when another one
+    // is there.
     connect(&m_watcher, &QFileSystemWatcher::directoryChanged, this, [this] {
-        for (const QString& path : openFiles()) m_watcher.addPath(path);
+        for (const QString& path : openFiles())
+            if (QFile::exists(path) && stampOf(path) != m_told[path]) tellChanged(path);
     });
+}
+
+void FileActions::tellChanged(const QString& path) {
+    m_changed = path;
+    m_told[path] = stampOf(path);
+    m_watcher.removePath(path);
+    if (QFile::exists(path)) m_watcher.addPath(path);
+    m_notices.show("changed", NoticeStrip::Tone::Warning, tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()),
+                   tr("Reload"), [this] { reload(); });
 }
 
 void FileActions::report(const QString& message) {
@@ -87,10 +99,9 @@ void FileActions::report(const QString& message) {
 void FileActions::followOpening() {
     m_notices.dismiss("opening");
     m_stage.clear();
-    if (m_workbench.opening().name.empty())
-        m_openingSoon->stop();
-    else
-        m_openingSoon->start(kSlowOpening);
+    if (m_workbench.opening().name.empty()) return m_openingSoon->stop();
+    m_notices.dismiss("error"); // of what was tried before
+    m_openingSoon->start(kSlowOpening);
 }
 
 void FileActions::showOpening() {
@@ -173,7 +184,7 @@ void FileActions::startAfresh() {
 void FileActions::sayCarried(const std::vector<std::string>& adapted) {
     if (adapted.empty()) return;
     QString text = tr("%1 is shown with the previous policies and settings.")
-                       .arg(QFileInfo(fromUtf8(m_workbench.session().capturePath)).fileName());
+                       .arg(fromUtf8(m_workbench.capture()->info().fileName)); // of a live context, too
     for (const std::string& sentence : adapted) text += " " + fromUtf8(sentence);
     m_notices.show("carried", NoticeStrip::Tone::Notice, text, tr("Start afresh"), [this] { startAfresh(); });
 }
@@ -315,6 +326,8 @@ void FileActions::watchFiles() {
     for (const QString& path : files) watched += QFileInfo(path).path();
     watched.removeDuplicates();
     if (!watched.isEmpty()) m_watcher.addPaths(watched);
+    m_told.clear();
+    for (const QString& path : files) m_told[path] = stampOf(path);
 }
 
 void FileActions::noteCapture() {

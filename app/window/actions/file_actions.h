@@ -2,12 +2,15 @@
 
 #include "app/workbench/workbench.h"
 
+#include <QDateTime>
 #include <QFileSystemWatcher>
 #include <QObject>
 #include <QStringList>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 class QWidget;
@@ -60,6 +63,7 @@ private:
     void noteCapture(); ///< as opened: among the recent ones
     void watchFiles();
     QStringList openFiles() const;
+    void tellChanged(const QString& path);
     void followOpening();
     void showOpening();
     void followProgress();
@@ -70,7 +74,8 @@ private:
     NoticeStrip& m_notices;
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
-    QString m_changed;             ///< the file that has changed on disk last
+    QString m_changed;                                      ///< the file that has changed on disk last
+    std::map<QString, std::pair<QDateTime, qint64>> m_told; ///< time and size of the open files, as told last
     bool m_isAskedLive = false;    ///< a live context was asked for, and nothing opened or failed since
     QString m_stage;               ///< of a live context that is being opened
     Clock::TimePoint m_stageBegan; ///< and when and where it began
