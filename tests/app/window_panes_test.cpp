@@ -42,6 +42,21 @@ private slots:
         QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
     }
 
+    void whatIsSaidLiesOverThePanels() {
+        OpenWindow open;
+        NoticeStrip& notices = open.window.notices();
+        notices.show("error", NoticeStrip::Tone::Error, "there is no such file");
+        for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::WholeModel,
+                                          WindowLayout::ComparePolicies}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            open.settle();
+            for (const int x : {8, notices.width() / 2, notices.width() - 8}) {
+                const QWidget* at = open.window.childAt(notices.pos() + QPoint(x, notices.height() / 2));
+                QVERIFY(at == &notices || notices.isAncestorOf(at));
+            }
+        }
+    }
+
     // It has a file and no specification, and no command makes it.
     void aRecordedListIsCopiedAndExported() {
         const QTemporaryDir folder;

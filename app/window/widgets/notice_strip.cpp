@@ -4,11 +4,15 @@
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
+#include <QChildEvent>
+#include <QDockWidget>
 #include <QEvent>
 #include <QHBoxLayout>
+#include <QMainWindow>
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -34,6 +38,18 @@ Look lookOf(NoticeStrip::Tone tone, bool offersSomething) {
     case Error: break;
     }
     return {"error", "warning", theme.error, {}};
+}
+
+/// What a main window lays out. Panels that are arranged anew come to the front.
+bool isPanel(const QObject* child, const QWidget* window) {
+    const auto* main = qobject_cast<const QMainWindow*>(window);
+    return qobject_cast<const QDockWidget*>(child) || (main && child == main->centralWidget());
+}
+
+bool mayComeToFront(QEvent::Type type) {
+    constexpr std::array kTypes = {QEvent::ZOrderChange, QEvent::ParentChange, QEvent::Show, QEvent::Move,
+                                   QEvent::Resize};
+    return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
 } // namespace
@@ -163,6 +179,11 @@ bool NoticeStrip::event(QEvent* event) {
 
 bool NoticeStrip::eventFilter(QObject* watched, QEvent* event) {
     if (watched == parentWidget() && event->type() == QEvent::Resize) place();
+    if (watched == parentWidget() && event->type() == QEvent::ChildPolished)
+        if (QObject* child = static_cast<QChildEvent*>(event)->child(); child != this) child->installEventFilter(this);
+    // Behind the event: a panel finds out from its own place in front that its tab is wanted.
+    if (isVisible() && mayComeToFront(event->type()) && isPanel(watched, parentWidget()))
+        QMetaObject::invokeMethod(this, &QWidget::raise, Qt::QueuedConnection);
     const bool comes = event->type() == QEvent::Enter;
     if (comes || event->type() == QEvent::Leave)
         for (const auto& notice : m_notices)
