@@ -138,8 +138,13 @@ private slots:
         const QString whole = to->text();
         open.bench.setRange(viewById("attention_map"), Viewport::Range{400, 440, 700, 740}); // without the sink
         QTRY_VERIFY(to->text() != whole);
+        QVERIFY(dialog->findChild<QLineEdit*>("xFrom")->text() != "0");
         QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply), Qt::LeftButton);
         QCOMPARE(open.option("range"), std::string("auto"));
+        QCOMPARE(open.bench.session().look.ranges.at("attention_map").xMin, 400.0); // Apply leaves the zoom
+        open.bench.setRange(viewById("attention_map"), std::nullopt);
+        QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply), Qt::LeftButton);
+        QVERIFY(!open.bench.session().look.ranges.contains("attention_map"));
     }
 
     void sessionAndCommandLineKeepThem() {

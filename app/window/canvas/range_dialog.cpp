@@ -41,7 +41,7 @@ QString numberText(double value) { return QString::number(value, 'g', 8); }
 } // namespace
 
 RangeDialog::RangeDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent)
-    : QDialog(parent), m_workbench(workbench), m_view(canvas.view()), m_grid(new QGridLayout(this)) {
+    : QDialog(parent), m_workbench(workbench), m_view(canvas.view()), m_canvas(&canvas), m_grid(new QGridLayout(this)) {
     setAttribute(Qt::WA_DeleteOnClose);
     setWindowTitle(tr("Range: %1").arg(fromUtf8(m_view.card().name)));
     const Scene& scene = canvas.canvas()->scene();
@@ -54,6 +54,10 @@ RangeDialog::RangeDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* pare
     m_yFrom = field(2, 1, "yFrom", scene.yMin);
     m_yTo = field(2, 2, "yTo", scene.yMax);
     addColourRow();
+    connect(&m_workbench, &Workbench::rangeChanged, this, [this](const QString& viewId) {
+        if (viewId == fromUtf8(m_view.card().id)) followRange();
+    });
+    connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followRange);
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Apply | QDialogButtonBox::Close, this);
     m_grid->addWidget(buttons, 5, 0, 1, 3);
     connect(buttons->button(QDialogButtonBox::Apply), &QPushButton::clicked, this, &RangeDialog::apply);
@@ -145,10 +149,25 @@ bool RangeDialog::applyColours() {
     return change.has_value();
 }
 
+bool RangeDialog::isRangeTyped() const {
+    return m_xFrom->isModified() || m_xTo->isModified() || m_yFrom->isModified() || m_yTo->isModified();
+}
+
+void RangeDialog::followRange() {
+    if (!m_canvas || isRangeTyped() || !ShownPlot::of(m_canvas->canvas()->scene()).valid) return;
+    const Scene& scene = m_canvas->canvas()->scene();
+    m_xFrom->setText(numberText(scene.xMin));
+    m_xTo->setText(numberText(scene.xMax));
+    m_yFrom->setText(numberText(scene.yMin));
+    m_yTo->setText(numberText(scene.yMax));
+}
+
 void RangeDialog::apply() {
     Viewport::Range range{};
     const bool x = read(m_xFrom, m_xTo, range.xMin, range.xMax), y = read(m_yFrom, m_yTo, range.yMin, range.yMax);
-    if (x && y && (!m_colourFrom || applyColours())) m_workbench.setRange(m_view, range);
+    if (!x || !y || (m_colourFrom && !applyColours()) || !isRangeTyped()) return; // as it is, and perhaps automatic
+    for (QLineEdit* edit : {m_xFrom, m_xTo, m_yFrom, m_yTo}) edit->setModified(false); // from now on they follow
+    m_workbench.setRange(m_view, range);
 }
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "app/window/canvas/view_canvas.h"
 
 #include <QDialog>
+#include <QPointer>
 
 #include <functional>
 
@@ -26,11 +27,14 @@ private:
     bool applyColours(); ///< false: the entries are invalid
     void applyColourChange(const std::optional<SettingChange>& settingChange);
     void followColours();
+    void followRange(); ///< in fields that nobody typed in
+    bool isRangeTyped() const;
     /// False: nothing is shown that has a colour scale.
     bool withScale(const std::function<void(const ColourScale&)>& use) const;
 
     Workbench& m_workbench;
     const View& m_view;
+    QPointer<ViewCanvas> m_canvas; ///< null once it is gone: a source that opens meanwhile may have fewer panes
     QGridLayout* m_grid;
     QLineEdit *m_xFrom, *m_xTo, *m_yFrom, *m_yTo;
     QLineEdit *m_colourFrom = nullptr, *m_colourTo = nullptr; ///< null: the view has no colour limits
