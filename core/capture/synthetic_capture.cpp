@@ -200,8 +200,9 @@ CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
     CaptureInfo info;
     info.modelId = "kvscope/synthetic";
     info.tool = "kvscope synth";
-    info.notes = fmt::format("Made up: seed {}, {} clusters, {} sinks, collinearity {:g}, needle of {} tokens",
-                             spec.seed, spec.clusters, spec.sinks, spec.collinearity, spec.needleLength);
+    info.notes = fmt::format("Made up: seed {}, {} clusters, {} sinks, collinearity {:g}, needle of {} {}", spec.seed,
+                             spec.clusters, spec.sinks, spec.collinearity, spec.needleLength,
+                             spec.needleLength == 1 ? "token" : "tokens");
     info.numLayers = spec.layers;
     info.numQueryHeads = spec.queryHeads;
     info.numKvHeads = spec.kvHeads;

@@ -322,7 +322,9 @@ private slots:
             std::int64_t kept = 0;
             for (std::int64_t i = key; i <= lastKey; ++i)
                 kept += states[std::size_t(i)] == TokenState::Kept || states[std::size_t(i)] == TokenState::Protected;
-            QCOMPARE(facts.rows[4 + pane].second, fmt::format("{} of these {} keys kept", kept, lastKey - key + 1));
+            const std::string one = kept > 0 ? "this key kept" : "this key not kept";
+            QCOMPARE(facts.rows[4 + pane].second,
+                     lastKey == key ? one : fmt::format("{} of these {} keys kept", kept, lastKey - key + 1));
         }
         QVERIFY(m_view.factsAt(input, options, scene, {1, 1}).rows.empty());
         const Point masked{scene.plot.right() - 2, scene.plot.y + 2};

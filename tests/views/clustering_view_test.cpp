@@ -222,6 +222,17 @@ private slots:
                  qPrintable(QString("%1 over %2").arg(sum).arg(degrees))); // 5 sigma
     }
 
+    // Equal keys have no radius that could be halved.
+    void equalKeysAreOneCentre() {
+        const ParameterValues options = optionsWith({{"picture", "radius"}});
+        ViewInput input = inputFor("subgen_kcenter@0.25", options);
+        auto data = std::make_shared<ClusteringData>(*dataAs<ClusteringData>(input));
+        data->stream.reset();
+        data->coverRadius = {0};
+        input.data.value = data;
+        QCOMPARE(m_view.finding(input, options), std::string("All keys are equal: one centre lies on each of them"));
+    }
+
     void theOverviewDrawsBallsOfTheActualRadii() {
         const ParameterValues options = optionsWith({{"balls", "head"}});
         ViewInput input = inputFor(kStream, options);

@@ -73,11 +73,25 @@ private slots:
         QVERIFY(std::abs(below[0]->box.height / above[0]->box.height - 0.2 / 0.3) < 1e-6);
         QVERIFY(above[0]->box.x < below[0]->box.x);
         QCOMPARE(m_view.finding(input, options),
-                 std::string("A KeyDiff is better on 1 of 3 queries of query head 4, by 0.05 of error on average"));
+                 std::string("A KeyDiff is better on 1 of 2 queries of query head 4, by 0.05 of error on average; 1 "
+                             "query skipped"));
         const ViewTable table = m_view.table(input, options);
         QCOMPARE(table.rowCount, std::int64_t{3});
         QVERIFY(std::abs(std::stod(table.cell(0, 4)) - 0.3) < 1e-6);
         QCOMPARE(table.cell(1, 4), std::string("nan"));
+    }
+
+    // The cut is the same: another one is no remedy.
+    void whereAllQueriesAreSkippedTheCutIsNotBlamed() {
+        ViewInput input = handInput();
+        auto result = std::make_shared<RunResult>(*input.panes[1].result);
+        auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
+        std::ranges::fill(fidelity->outputError.data, NAN);
+        result->fidelity = fidelity;
+        input.panes[1].result = result;
+        const std::string finding = m_view.finding(input, optionsOf(m_view));
+        QVERIFY2(finding.starts_with("Every query is skipped") && finding.find("cut") == std::string::npos,
+                 finding.c_str());
     }
 
     void exchangingThePanesTurnsThePictureOver() {

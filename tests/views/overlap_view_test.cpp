@@ -99,6 +99,15 @@ private slots:
                 has(scene, "Jaccard overlap of kept lists"));
     }
 
+    // "KeyDiff and KeyDiff agree most" names no pair of three.
+    void panesOfOnePolicyAreNamedByTheirLetters() {
+        const std::string same =
+            m_view.finding(needleInput({"keydiff@0.25", "keydiff:kvpress@0.25", "snapkv@0.25"}), m_options);
+        QVERIFY2(same.starts_with("A KeyDiff and B KeyDiff agree most"), same.c_str());
+        const std::string other = m_view.finding(needleInput({"keydiff@0.25", "snapkv@0.25"}), m_options);
+        QVERIFY2(other.starts_with("KeyDiff and SnapKV agree most"), other.c_str());
+    }
+
     // Many panes: the matrix takes the room of the bars before it loses its numbers.
     void sixPanesKeepTheirNumbers() {
         for (const QSize size : {QSize(345, 130), QSize(246, 176), QSize(940, 126)}) {

@@ -22,12 +22,31 @@ private slots:
         QCOMPARE(formatFixed(-0.0001, 2), std::string("0.00"));
         QCOMPARE(formatFixed(NAN, 2), std::string("n/a"));
         QCOMPARE(formatShort(3.14e-6), std::string("3.1e−6"));
+        QCOMPARE(formatShort(9.97e-5), std::string("1e−4"));
+        QCOMPARE(formatShort(-9.96e7), std::string("−1e8"));
+        QCOMPARE(formatShort(9.94e7), std::string("9.9e7"));
         QCOMPARE(formatShort(0), std::string("0"));
         QCOMPARE(formatShort(0.25), std::string("0.25"));
         QCOMPARE(formatShort(-5), std::string("−5"));
         QCOMPARE(formatShort(2.5e7), std::string("2.5e7"));
         QCOMPARE(formatShort(23629.4), std::string("23,629"));
         QCOMPARE(formatShort(-1000), std::string("−1,000"));
+    }
+
+    // 99,955 of 99,974 tokens are not all of them, and 40 not none.
+    void sharesNearTheirEndsAreNotTheEnds() {
+        QCOMPARE(formatPercent(99955.0 / 99974), std::string("99.98 %"));
+        QCOMPARE(formatPercent(40.0 / 99974), std::string("0.04 %"));
+        QCOMPARE(formatPercent(-0.0004), std::string("−0.04 %"));
+        QCOMPARE(formatPercent(0.25), std::string("25.0 %"));
+        QCOMPARE(formatPercent(0), std::string("0.0 %"));
+        QCOMPARE(formatPercent(1), std::string("100.0 %"));
+        QCOMPARE(formatPercent(1 - 1e-9), std::string("100.0 %")); // a sum that rounding left short
+        QCOMPARE(formatPercent(1e-12), std::string("0.0 %"));
+        QCOMPARE(formatPercent(NAN), std::string("n/a %"));
+        QCOMPARE(formatWithin(99936.0 / 99974, 1, 2), std::string("0.9996"));
+        QCOMPARE(formatWithin(0.5, 1, 2), std::string("0.50"));
+        QCOMPARE(formatBudget(99955, 99974), std::string("99,955 tokens (99.98 %)"));
     }
 
     void linearTicksAreRoundInsideAndEnough() {

@@ -186,6 +186,9 @@ private slots:
         QVERIFY(m_view.finding(input("compactor,lambda=0@0.25"), m_middle)
                     .starts_with("Attention decides: of 249 tokens kept by score, 249 would be by attention alone"));
         QVERIFY(m_view.finding(input("compactor,lambda=3@0.25"), m_middle).starts_with("Leverage decides: of 249"));
+        QVERIFY(
+            m_view.finding(input("compactor,protect_first=0,protect_last=0@1t"), m_middle).find(": of 1 token kept ") !=
+            std::string::npos);
         QVERIFY(m_view.finding(input("compactor,protect_first=400@0.25"), m_middle)
                     .starts_with("No token is kept for its scores"));
     }

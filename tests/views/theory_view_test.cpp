@@ -281,6 +281,12 @@ private slots:
         }
     }
 
+    // Three labels have no room side by side.
+    void aNarrowScaleHasOneLabel() {
+        const Scene scene = m_view.buildScene(input("compactor@0.25"), m_options, viewport(200, 140, m_text));
+        QCOMPARE(overlappingTexts(scene, m_text), QStringList());
+    }
+
     void emptyStatesSayWhy() {
         QVERIFY(!m_view.finding(ViewInput{}, m_options).empty());
         ViewInput in = needleInput({"keydiff@0.25"});

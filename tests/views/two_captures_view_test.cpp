@@ -139,6 +139,22 @@ private slots:
         QCOMPARE(QString::fromStdString(finding),
                  QString("A KeyDiff is best on needle-1k.h5, B SnapKV on records-2k.h5; B SnapKV differs most: "
                          "attention-output error 0.5 on needle-1k.h5, 0.25 on records-2k.h5 (−0.25)"));
+        const auto findingOf = [&](double a, double b, double aSecond, double bSecond) {
+            TwoCapturesData data = handMade();
+            data.panes[0].first = a, data.panes[0].second = aSecond;
+            data.panes[1].first = b, data.panes[1].second = bSecond;
+            ViewInput input = handMadeInput();
+            input.data.value = std::make_shared<const TwoCapturesData>(data);
+            return QString::fromStdString(m_view.finding(input, m_options));
+        };
+        QCOMPARE(findingOf(0, 0, 0, 0),
+                 QString("The best are equal on both captures; no pane's attention-output error differs"));
+        QVERIFY(findingOf(0, 0, 0.5, 0.25)
+                    .startsWith("The best are equal on needle-1k.h5, B SnapKV is best on "
+                                "records-2k.h5; A KeyDiff differs most"));
+        QVERIFY(findingOf(0.5, 0.25, 0, 0)
+                    .startsWith("B SnapKV is best on needle-1k.h5, the best are equal on "
+                                "records-2k.h5; A KeyDiff differs most"));
         const ViewTable table = m_view.table(handMadeInput(), m_options);
         QCOMPARE(table.rowCount, std::int64_t{2 * 9 + 1});
         QCOMPARE(table.cell(0, 5), std::string("0.125"));

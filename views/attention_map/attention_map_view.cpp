@@ -259,13 +259,12 @@ public:
                                        ? fmt::format("Key {} takes", data->keyBegin)
                                        : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
         // Where a column stands for several keys, fewer than all of them may hold its weight.
-        const std::string rest =
-            half.columns <= 1 ? ""
-                              : fmt::format("; half of it falls on {}{} % of the keys",
-                                            keys == std::ssize(sums) ? "" : "at most ", formatFixed(100 * share, 1));
-        return fmt::format("{} {} % of the weight shown{}{}", tokens,
-                           formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest,
-                           sampled);
+        const std::string rest = half.columns <= 1
+                                     ? ""
+                                     : fmt::format("; half of it falls on {}{} of the keys",
+                                                   keys == std::ssize(sums) ? "" : "at most ", formatPercent(share));
+        return fmt::format("{} {} of the weight shown{}{}", tokens,
+                           formatPercent(total > 0 ? static_cast<double>(sums.front()) / total : 0), rest, sampled);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

@@ -90,6 +90,7 @@ std::string keptText(const ViewInput& input, const PaneData& pane, const MapCell
     const auto first = states.begin() + cells.firstKey, last = states.begin() + cells.lastKey + 1;
     const auto kept = std::count_if(
         first, last, [](TokenState state) { return state == TokenState::Kept || state == TokenState::Protected; });
+    if (last - first == 1) return kept == 1 ? "this key kept" : "this key not kept";
     return fmt::format("{} of these {} keys kept", formatCount(kept), formatCount(last - first));
 }
 

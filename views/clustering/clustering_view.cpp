@@ -87,17 +87,22 @@ std::string deltaFinding(const ClusteringData& data) {
             parts.push_back(tooMany);
     }
     return parts.empty() ? "Counting clusters from wide to narrow radii"
-                         : fmt::format("At 0.8 of the {} {} tokens fall into so many clusters: {}", medianWords(data),
-                                       formatCount(data.cut), fmt::join(parts, ", "));
+                         : fmt::format("At 0.8 of the {} {} into so many clusters: {}", medianWords(data),
+                                       formatCounted(data.cut, "token") + (data.cut == 1 ? " falls" : " fall"),
+                                       fmt::join(parts, ", "));
 }
 
 std::string coverFinding(const ClusteringData& data) {
     if (data.coverRadius.empty()) return "No centre was chosen: recent tokens fill the budget";
     const double first = data.coverRadius.front();
+    if (first == 0) return "All keys are equal: one centre lies on each of them";
     const auto half = std::ranges::find_if(data.coverRadius, [&](double r) { return r <= first / 2; });
     const std::string rest =
         half == data.coverRadius.end()
-            ? fmt::format("even {} centres do not halve the radius", formatCount(std::ssize(data.coverRadius)))
+            ? fmt::format("even {} not halve the radius",
+                          std::ssize(data.coverRadius) == 1
+                              ? "1 centre does"
+                              : formatCounted(std::ssize(data.coverRadius), "centre") + " do")
             : fmt::format("{} centres halve the radius", formatCount(half - data.coverRadius.begin() + 1));
     return fmt::format("From {} with one centre to {} with {}: {}", formatShort(first),
                        formatShort(data.coverRadius.back()), formatCount(std::ssize(data.coverRadius)), rest);
@@ -106,6 +111,7 @@ std::string coverFinding(const ClusteringData& data) {
 std::string streamFinding(const SubgenLog::Head& stream, const StreamState& state, const std::string& picture) {
     if (picture == "sampling") {
         const Sampling sampling = samplingOf(stream, state);
+        if (sampling.degrees() == 0) return "There are too few tokens for two bins: a χ² needs more";
         return fmt::format("χ² = {} over {} bins ({} degrees of freedom): {} what fair draws give",
                            formatShort(sampling.chiSquare), sampling.bins.size(), sampling.degrees(),
                            sampling.chiSquare <= static_cast<double>(sampling.degrees()) +

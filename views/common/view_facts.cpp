@@ -120,6 +120,10 @@ std::string paneTitle(const PaneData& pane) {
     return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
 }
 
+std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane) {
+    return std::ranges::count(panes, pane.policyId, &PaneData::policyId) > 1 ? letteredName(pane) : pane.policyName;
+}
+
 std::string budgetWords(const Budget& budget) {
     switch (budget.unit) {
     case Budget::Unit::Fraction: return formatPercent(budget.value);

@@ -72,6 +72,9 @@ template <class Owner> std::string letteredName(const Owner& owner) {
     return std::string(1, owner.letter) + " " + owner.policyName;
 }
 
+/// "KeyDiff", or "A KeyDiff" where several of the panes run this policy.
+std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane);
+
 /// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
 /// so, the budgets of recorded lists, and their cuts where they have another one. `wholeModel`: a picture of all heads
 /// names none.

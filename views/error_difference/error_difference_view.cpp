@@ -51,6 +51,9 @@ struct Comparison {
     std::string heads;
 
     double mean() const { return meanOfNumbers(advantage); }
+    std::int64_t compared() const {
+        return std::ranges::count_if(advantage, [](double a) { return !std::isnan(a); });
+    }
     std::int64_t wins(bool first) const {
         return std::ranges::count_if(advantage, [&](double a) { return first ? a > 0 : a < 0; });
     }
@@ -214,8 +217,11 @@ public:
                                        : "The capture holds no evaluation queries after the cut: capture queries, or "
                                          "choose an earlier cut.";
         }
-        return std::isnan(compare(input, options).mean()) ? "No query evaluates both panes: give them the same cut."
-                                                          : "";
+        const Comparison c = compare(input, options);
+        if (c.advantage.empty()) return "No query evaluates both panes: give them the same cut.";
+        return c.compared() == 0 ? "Every query is skipped: its exact output is all but zero, or a pane keeps nothing "
+                                   "before it. Choose another head or budget."
+                                 : "";
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
@@ -249,14 +255,16 @@ public:
         const Comparison c = compare(input, options);
         const bool first = c.wins(true) >= c.wins(false);
         const PaneData& winner = first ? *c.above : *c.below;
+        const std::int64_t left = std::ssize(c.advantage) - c.compared();
+        const std::string skipped = left > 0 ? fmt::format("; {} skipped", formatCounted(left, "query")) : "";
         if (c.wins(true) == 0 && c.wins(false) == 0)
-            return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
+            return fmt::format("{} and {} serve every query alike{}", c.above->letter, c.below->letter, skipped);
         const bool mass = options.choice("measure") == "retained_mass";
         const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
-        return fmt::format("{} is better on {} of {} of {}, {} {} {} on average", letteredName(winner),
-                           formatCount(c.wins(first)), formatCounted(std::ssize(c.advantage), "query"), c.heads,
+        return fmt::format("{} is better on {} of {} of {}, {} {} {} on average{}", letteredName(winner),
+                           formatCount(c.wins(first)), formatCounted(c.compared(), "query"), c.heads,
                            onAverage ? "by" : "yet worse by", formatShort(std::abs(c.mean())),
-                           mass ? "of mass" : "of error");
+                           mass ? "of mass" : "of error", skipped);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

@@ -45,10 +45,10 @@ std::string scatterFinding(const GeometryData& data) {
         premise += p.premiseHolds() ? 1 : 0;
     }
     const std::string taken = data.takenWords();
-    std::string text =
-        fmt::format("{} of {} queries{} lie within the bound of {} here; the closest point is {} away from its bound",
-                    formatCount(holding), formatCount(std::ssize(data.points)), taken.empty() ? "" : ", " + taken + ",",
-                    lemma ? "Theorem C.1" : "Theorem 3.2", formatShort(gap));
+    std::string text = fmt::format(
+        "{} of {}{} {} within the bound of {} here; the closest point is {} away from its bound", formatCount(holding),
+        formatCounted(std::ssize(data.points), "query"), taken.empty() ? "" : ", " + taken + ",",
+        data.points.size() == 1 ? "lies" : "lie", lemma ? "Theorem C.1" : "Theorem 3.2", formatShort(gap));
     if (!lemma) text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
     return data.leftOut > 0 ? text + fmt::format("; {} with weight 1 left out", formatCounted(data.leftOut, "query"))
                             : text;
@@ -118,9 +118,9 @@ public:
         if (data->figure == "means") {
             const std::vector<double>& numbers = data->series.front().numbers;
             const auto negative = std::ranges::count_if(numbers, [](double n) { return n < 0; });
-            return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})",
-                               negative, numbers.size(), formatShort(data->series.front().histogram.summary().mean),
-                               data->where);
+            return fmt::format("cos(mean key, mean query) is negative in {} of {}, {} on average ({})", negative,
+                               formatCounted(std::ssize(numbers), "query head"),
+                               formatShort(data->series.front().histogram.summary().mean), data->where);
         }
         std::string text;
         const std::vector<std::string> means = meanTexts(*data);

@@ -297,7 +297,8 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<HeadGridData>(input);
         const HeadGridData::Row* worstRow = nullptr;
-        std::size_t worst = 0, done = 0, never = 0;
+        std::size_t worst = 0, done = 0;
+        std::int64_t never = 0;
         const auto at = [&](double value) { return magnitudeOf(*data, value); };
         for (const HeadGridData::Row& row : data->rows) {
             done += row.computed ? 1 : 0;
@@ -323,7 +324,7 @@ public:
         return fmt::format("{}: {} {}, in {}{}{}{}", asSentence(data->what),
                            data->higherIsBetter ? "smallest" : "largest", valueText(*data, worstRow->values[worst]),
                            headName(*data, *worstRow, worst), shares,
-                           data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
+                           data->neverIsNan && never > 0 ? "; unknown in " + formatCounted(never, "head") : "", rest);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

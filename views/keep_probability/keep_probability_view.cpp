@@ -132,7 +132,7 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
         legend.front().label =
             letteredName(data) + (data.replayed ? ", replayed: one drawing" : ", the same for every seed");
     else
-        legend.push_back({fmt::format("mean of {} neighbours", width), Marker::Square, identity, {}, 3, true});
+        legend.push_back({"mean of " + formatCounted(width, "neighbour"), Marker::Square, identity, {}, 3, true});
     const double share = expectedCount(data) / static_cast<double>(data.visible);
     legend.push_back(lineEntry("kept on average " + formatPercent(share), {theme.text2, 1, {5, 3}}));
     if (strideOf(data) > 1) legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", strideOf(data))));
@@ -150,6 +150,9 @@ int seedsThatKeepAll(const KeepProbabilityData& data, const std::vector<TokenInd
     return static_cast<int>(std::ranges::count_if(
         data.lists, [&](const std::vector<TokenIndex>& list) { return std::ranges::includes(list, tokens); }));
 }
+
+/// "40.0", "1,234": a mean of counts.
+std::string meanCount(double mean) { return mean < 1000 ? formatFixed(mean, 1) : formatCount(std::llround(mean)); }
 
 class KeepProbabilityView final : public View {
 public:
@@ -206,7 +209,7 @@ public:
         std::string text =
             fmt::format("Over {} {} keeps {} always, {} sometimes and {} never, {} of {} on average",
                         formatCounted(data->seeds(), "seed"), data->policyName, formatCounted(counts.always, "token"),
-                        formatCount(counts.sometimes), formatCount(counts.never), formatFixed(expectedCount(*data), 1),
+                        formatCount(counts.sometimes), formatCount(counts.never), meanCount(expectedCount(*data)),
                         formatCount(data->visible));
         if (const auto selected = beforeCut(input, input.focus.selected); !selected.empty())
             text += fmt::format("; the whole {} in {}",

@@ -237,9 +237,10 @@ public:
                 }
         const auto counts = agreement(input, panes);
         return fmt::format("{} and {} agree most (Jaccard {}); {} of {} {} kept by every pane, {} by none",
-                           panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2),
-                           formatCount(counts.back()), formatCounted(input.cut.token, "token"),
-                           counts.back() == 1 ? "is" : "are", formatCount(counts.front()));
+                           nameAmong(panes, *panes[closest.first]), nameAmong(panes, *panes[closest.second]),
+                           formatWithin(most, 1, 2), formatCount(counts.back()),
+                           formatCounted(input.cut.token, "token"), counts.back() == 1 ? "is" : "are",
+                           formatCount(counts.front()));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

@@ -193,7 +193,16 @@ std::string formatFixed(double value, int decimals) {
     return withMinus(text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text);
 }
 
-std::string formatPercent(double share) { return formatFixed(100 * share, 1) + " %"; }
+std::string formatWithin(double value, double whole, int decimals) {
+    constexpr int kMost = 4;
+    for (int places = decimals; places <= kMost; ++places) {
+        std::string text = formatFixed(value, places);
+        if (text != formatFixed(0, places) && text != formatFixed(whole, places)) return text;
+    }
+    return formatFixed(value, decimals);
+}
+
+std::string formatPercent(double share) { return formatWithin(100 * share, 100, 1) + " %"; }
 
 std::string formatCounted(std::int64_t count, std::string_view thing) {
     if (count == 1) return fmt::format("1 {}", thing);
@@ -213,7 +222,8 @@ std::string formatShort(double value) {
     if (std::isinf(value)) return value > 0 ? "∞" : "−∞";
     const double magnitude = std::fabs(value);
     if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e6)) {
-        const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
+        int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
+        if (magnitude / std::pow(10, exponent) >= 9.95) ++exponent; // 9.97e-5 is 1e-4 in two digits, not 10e-5
         return withMinus(trimmed(fmt::format("{:.1f}", value / std::pow(10, exponent))) + "e" +
                          std::to_string(exponent));
     }

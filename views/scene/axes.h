@@ -11,7 +11,10 @@ namespace kvscope {
 /// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus.
 std::string formatCount(std::int64_t value);
 std::string formatFixed(double value, int decimals);
-std::string formatPercent(double share);                               ///< "25.0 %"
+/// With the given decimals, or with as many more, up to four, as tell a number from 0 and from `whole` where it is
+/// neither: 99.98 of 100 is not all, 0.04 not nothing. Nearer than four decimals it is taken for a rounded sum.
+std::string formatWithin(double value, double whole, int decimals);
+std::string formatPercent(double share);                               ///< "25.0 %", "99.98 %", "0.04 %"
 std::string formatCounted(std::int64_t count, std::string_view thing); ///< "1 token", "1,024 queries"
 /// The one spelling of budgets and of what is kept: "249 tokens (25.0 %)".
 std::string formatBudget(std::int64_t tokens, std::int64_t of);

@@ -167,11 +167,10 @@ public:
         const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
                           : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
                                                                        : "Both weigh alike";
-        return fmt::format(
-            "{}: of {} tokens kept by score, {} would be by attention alone, {} by leverage alone, {} by "
-            "each of them (λ = {})",
-            who, formatCount(deciders.kept), formatCount(deciders.byAttention), formatCount(deciders.byLeverage),
-            formatCount(deciders.byBoth), formatShort(plane.lambda));
+        return fmt::format("{}: of {} kept by score, {} would be by attention alone, {} by leverage alone, {} by "
+                           "each of them (λ = {})",
+                           who, formatCounted(deciders.kept, "token"), formatCount(deciders.byAttention),
+                           formatCount(deciders.byLeverage), formatCount(deciders.byBoth), formatShort(plane.lambda));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

@@ -198,7 +198,9 @@ void drawGridLines(SceneBuilder& builder, const Layout& layout, const Theme& the
 }
 
 void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
+    constexpr double kThreeLabels = 50; // below it those of the ends would lie over the middle one
     for (int decade = -6; layout.tickLabels && decade <= 6; decade += decadeStep(layout)) {
+        if (decade != 0 && layout.plot.width < kThreeLabels) continue;
         const std::string text = (decade == -6 ? "≤" : decade == 6 ? "≥" : "") + formatShort(std::pow(10, decade));
         builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text2,
                      HorizontalAlign::Centre, VerticalAlign::Top);

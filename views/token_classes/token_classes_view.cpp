@@ -222,7 +222,7 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const std::string& t
             kLabel, theme.text2);
 }
 
-std::string percent(double share) { return share == 1 ? "100 %" : formatFixed(100 * share, 1) + " %"; }
+std::string percent(double share) { return share == 1 ? "100 %" : formatPercent(share); }
 
 class TokenClassesView final : public View {
 public:
@@ -277,7 +277,7 @@ public:
         if (row == tally.rows.size()) return "Every pane keeps of every class the share that it keeps of all tokens";
         const Tally::Row& worst = tally.rows[row];
         const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
-        const std::string count = formatCount(worst.tokens), &name = tally.panes[pane]->policyName;
+        const std::string count = formatCount(worst.tokens), name = nameAmong(tally.panes, *tally.panes[pane]);
         return tally.ofKept
                    ? fmt::format("{} of what {} keeps is {}, which is {} of all tokens", share, name, worst.name, blind)
                    : fmt::format("{} keeps {} of the {} tokens of class “{}” and {} of all tokens", name, share, count,

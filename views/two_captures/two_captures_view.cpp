@@ -202,6 +202,26 @@ std::vector<LegendEntry> legendOf(const TwoCapturesData& data, const Theme& them
     return legend;
 }
 
+/// "A KeyDiff is best on both captures; ". Where the best panes are equal, none of them is named.
+std::string bestWords(const TwoCapturesData& data, const Pane& first, const Pane& second) {
+    const auto isTied = [&](const Pane& best, double Pane::*side) {
+        return std::ranges::any_of(data.panes, [&](const Pane& pane) {
+            return &pane != &best && hasNumbers(pane) && pane.*side == best.*side;
+        });
+    };
+    const bool tiedFirst = isTied(first, &Pane::first), tiedSecond = isTied(second, &Pane::second);
+    if (tiedFirst && tiedSecond) return "The best are equal on both captures; ";
+    if (tiedFirst)
+        return fmt::format("The best are equal on {}, {} is best on {}; ", data.first.name, letteredName(second),
+                           data.second.name);
+    if (tiedSecond)
+        return fmt::format("{} is best on {}, the best are equal on {}; ", letteredName(first), data.first.name,
+                           data.second.name);
+    return &first == &second ? fmt::format("{} is best on both captures; ", letteredName(first))
+                             : fmt::format("{} is best on {}, {} on {}; ", letteredName(first), data.first.name,
+                                           letteredName(second), data.second.name);
+}
+
 class TwoCapturesView final : public View {
 public:
     TwoCapturesView()
@@ -257,10 +277,10 @@ public:
         }
         if (!most) return "No policy has a number on both captures" + remarksOf(*data);
         std::string words;
-        if (!data->takesNoSide && data->panes.size() > 1)
-            words = best == bestSecond ? fmt::format("{} is best on both captures; ", letteredName(*best))
-                                       : fmt::format("{} is best on {}, {} on {}; ", letteredName(*best),
-                                                     data->first.name, letteredName(*bestSecond), data->second.name);
+        if (!data->takesNoSide && data->panes.size() > 1) words = bestWords(*data, *best, *bestSecond);
+        if (differenceOf(*most) == 0)
+            return fmt::format("{}{} pane's {} differs{}", words, words.empty() ? "No" : "no",
+                               uncapitalised(data->what), remarksOf(*data));
         return fmt::format("{}{} differs most: {} {}{} on {}, {} on {} ({}){}", words, letteredName(*most),
                            uncapitalised(data->what), formatShort(most->first), unitBehind(data->unit),
                            data->first.name, formatShort(most->second), data->second.name,

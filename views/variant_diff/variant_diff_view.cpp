@@ -133,7 +133,7 @@ public:
                                                   fmt::join(list.traps, ", "));
         return fmt::format("“{}” differs most from “{}”: {} in, {} out, Jaccard {}{}{}", list.label,
                            data->lists.front().label, formatCounted(std::ssize(change.gained), "token"),
-                           formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why, nothing);
+                           formatCount(std::ssize(change.lost)), formatWithin(change.jaccard, 1, 2), why, nothing);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

@@ -8,6 +8,7 @@
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
 #include "views/common/balance_words.h"
+#include "views/scene/axes.h"
 #include "views/walk/walk_data.h"
 
 #include <fmt/format.h>
@@ -70,9 +71,9 @@ void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& r
         data.whyNone =
             "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree.";
     else if (balancedNothing(result))
-        data.whyNone = fmt::format("Sinks and recents take the whole budget of {} tokens: nothing was balanced. Choose "
+        data.whyNone = fmt::format("Sinks and recents take the whole budget of {}: nothing was balanced. Choose "
                                    "a larger budget, or fewer sinks and recents.",
-                                   result.requested);
+                                   formatCounted(result.requested, "token"));
     else
         data.whyNone = "The budget holds every token: nothing is balanced. Choose a smaller budget.";
 }
