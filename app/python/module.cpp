@@ -20,8 +20,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,28 +51,28 @@ std::shared_ptr<const LayerRunner> makeRunner(int threads, std::size_t cacheByte
     return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads, {})), cacheBytes);
 }
 
-/// Does `work` with the interpreter's lock released. Ctrl+C stops it and raises KeyboardInterrupt. Throws Error.
+/// Does `work` with the interpreter's lock released. Ctrl+C stops it and raises KeyboardInterrupt, another signal what
+/// its handler in Python raises. Throws Error.
 void withoutLock(const std::function<void(const Checkpoint&)>& work) {
     std::stop_source stop;
-    std::atomic<bool> interrupted = false;
+    std::exception_ptr raised; // by the handler of a signal
     auto last = std::chrono::steady_clock::now();
     const Checkpoint checkpoint(stop.get_token(), [&](double, double) { // one call at a time
         const auto now = std::chrono::steady_clock::now();
-        if (interrupted || now - last < kSignalInterval) return;
+        if (raised || now - last < kSignalInterval) return;
         last = now;
         const nb::gil_scoped_acquire lock;
         if (PyErr_CheckSignals() == 0) return;
-        PyErr_Clear(); // raised again where Python called
-        interrupted = true;
+        raised = std::make_exception_ptr(nb::python_error()); // raised again where Python called
         stop.request_stop();
     });
     try {
         const nb::gil_scoped_release released;
         work(checkpoint);
     } catch (const Cancelled&) {
-        PyErr_SetNone(PyExc_KeyboardInterrupt);
-        throw nb::python_error();
+        if (!raised) throw;
     }
+    if (raised) std::rethrow_exception(raised); // also where the last report of the work met the signal
 }
 
 /// Runs one layer. Throws Error: the command line's sentences.

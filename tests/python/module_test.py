@@ -198,6 +198,7 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(len(kvscope.measure(k, k, k, policy, "output_error", cut=5)), 1)  # one name, a token number
         cases = [
             (lambda: kvscope.evict(k, k, policy=5), "policy", "5 is no text"),
+            (lambda: kvscope.evict(k, k, policy="\udc80"), "policy", "is no text"),
             (lambda: kvscope.evict(k, k, policy=policy, cut=[1]), "cut", "no whole number"),
             (lambda: kvscope.evict(k, k, policy=policy, cut=-2), "cut", "out of range"),
             (lambda: kvscope.evict(k, k, policy=policy, seed="x"), "seed", "'x' is no whole number"),
@@ -207,9 +208,13 @@ class ModuleTest(unittest.TestCase):
             (lambda: kvscope.evict(k, k, policy=policy, sinks=[[1.0]]), "sinks", "no row of finite numbers"),
             (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[0.5, 1]), "kv_of_q", "whole"),
             (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[1, 1]), "kv_of_q", "no query head reads KV head 0"),
+            (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[0, 2**40]), "kv_of_q", "out of range"),
+            (lambda: kvscope.evict(k, k, policy=policy, threads=1025), "threads", "out of range"),
+            (lambda: kvscope.evict(np.ma.masked_array(k, k > 0), k, policy=policy), "k", "numbers are masked"),
             (lambda: kvscope.evict([[[1.0], [1.0, 2.0]]], k), "k", "no array of numbers"),
             (lambda: kvscope.measure(k, k, k, metrics=[3]), "metrics", "3 is no text"),
             (lambda: kvscope.open(7), "path", "7 is no path"),
+            (lambda: kvscope.open(b"caf\xe9.h5"), "path", "is not UTF-8"),
             (lambda: self.capture.keys("2"), "layer", "'2' is no whole number"),
             (lambda: self.capture.measure(3, policy, metrics=None), "metrics", "None is no text"),
             (lambda: kvscope.plot("curves", np.ones((2, 900, 4))), "capture", "is no capture"),
@@ -355,6 +360,18 @@ class ModuleTest(unittest.TestCase):
             signal.pause()  # done before the signal: it would arrive here
         signal.setitimer(signal.ITIMER_REAL, 0)
         self.assertEqual(len(kvscope.evict(k[:, :64], k[:, :64], policy="keydiff@0.5").kept), 8)
+
+    def test_a_signal_raises_what_its_handler_raises(self) -> None:
+        def late(*_: object) -> None:
+            raise TimeoutError("late")
+
+        k = np.random.default_rng(3).standard_normal((8, 16384, 64)).astype(np.float32)
+        signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
+        with self.assertRaises(TimeoutError):
+            kvscope.evict(k, k, k, policy="h2o@0.5")
+            signal.pause()  # done before the signal: it would arrive here
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 if __name__ == "__main__":

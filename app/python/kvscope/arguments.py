@@ -22,8 +22,10 @@ def fail(sentence: str, place: str, remedy: str) -> NoReturn:
     raise AssertionError("unreachable")
 
 
-def _plain(value: Any) -> npt.NDArray[Any] | None:
+def _plain(value: Any, place: str) -> npt.NDArray[Any] | None:
     """A numpy array, or None for what is none; torch's bfloat16, which numpy lacks, is widened."""
+    if np.ma.is_masked(value):
+        fail("some numbers are masked", place, "Fill them or leave them out")
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = value.float() if str(value.dtype) == "torch.bfloat16" else value
@@ -41,7 +43,7 @@ def _single(numbers: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 def tensor(value: Any, place: str) -> npt.NDArray[np.float32]:
     """[heads, rows, head_dim], finite and in row order; a leading batch of one is taken off."""
-    numbers = _plain(value)
+    numbers = _plain(value, place)
     if numbers is None:
         fail("the argument is no array of numbers", place, SHAPES)
     if numbers.ndim == 4 and numbers.shape[0] == 1:
@@ -59,14 +61,16 @@ def tensor(value: Any, place: str) -> npt.NDArray[np.float32]:
     return single
 
 
-def row(value: Any, place: str, whole: bool = False) -> list[Any]:
-    """One axis of finite numbers, or of whole ones; None is the empty row."""
-    numbers = np.empty(0) if value is None else _plain(value)
+def row(value: Any, place: str, largest: int = 0) -> list[Any]:
+    """One axis of finite numbers, or of whole ones up to `largest`; None is the empty row."""
+    numbers = np.empty(0) if value is None else _plain(value, place)
     if numbers is None or numbers.ndim != 1 or not np.isfinite(numbers).all():
         fail("the argument is no row of finite numbers", place, "Give numbers along one axis")
-    if whole and numbers.size and (numbers != np.round(numbers)).any():
+    if not largest:
+        return list(_single(numbers).tolist())
+    if (numbers != np.round(numbers)).any():
         fail("not all numbers are whole", place, "Give whole numbers")
-    return [int(number) for number in numbers] if whole else _single(numbers).tolist()
+    return [integer(int(number), place, -largest, largest) for number in numbers]
 
 
 def integer(value: Any, place: str, least: int = 0, largest: int = 2**31 - 1) -> int:
@@ -93,7 +97,7 @@ def number(value: Any, place: str) -> float:
 
 def text(value: Any, place: str, remedy: str) -> str:
     """A string."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
         fail(f"{reprlib.repr(value)} is no text", place, remedy)
     return value
 
@@ -123,6 +127,10 @@ def names(value: Any, place: str) -> list[str]:
 def path(value: Any, place: str) -> str:
     """A file's path."""
     try:
-        return os.fsdecode(value)
+        decoded = os.fsdecode(value)
+        decoded.encode()  # the core takes UTF-8
     except TypeError:
         fail(f"{reprlib.repr(value)} is no path", place, "Give the path of a file")
+    except UnicodeEncodeError:
+        fail(f"the path {reprlib.repr(value)} is not UTF-8", place, "Rename the file or the folder")
+    return decoded

@@ -241,8 +241,8 @@ def _arrays(
         q=None if q is None else arguments.tensor(q, "q"),
         k_pre=None if k_pre is None else arguments.tensor(k_pre, "k_pre"),
         sinks=arguments.row(sinks, "sinks"),
-        kv_of_q=arguments.row(kv_of_q, "kv_of_q", whole=True),
-        positions=arguments.row(positions, "positions", whole=True),
+        kv_of_q=arguments.row(kv_of_q, "kv_of_q", 2**31 - 1),
+        positions=arguments.row(positions, "positions", 2**63 - 1),
         inv_freq=arguments.row(turned.inv_freq, "rope"),
         interleaved=bool(turned.interleaved),
         rotary_begin=arguments.integer(turned.rotary_begin, "rope"),
@@ -252,7 +252,7 @@ def _arrays(
         sliding_window=arguments.integer(numbers["sliding_window"], "sliding_window"),
         layer=arguments.integer(numbers["layer"], "layer"),
         num_layers=arguments.integer(numbers["num_layers"], "num_layers"),
-        threads=arguments.integer(numbers["threads"], "threads"),
+        threads=arguments.integer(numbers["threads"], "threads", largest=1024),
     )
 
 
