@@ -23,6 +23,13 @@ LISTS = ("retention", "budget", "metrics")
 VALUES = ("cut", "engine", "gpu-memory", "arithmetic", "uniforms", "sketch")
 
 
+def count(text: str) -> int:
+    """Of processes or workers: at least 1. Errors: argparse.ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line: options of `kvscope sweep`, and those of the cluster."""
     p = Parser(prog="kvscope-sweep", description=__doc__)
@@ -42,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     same.add_argument("--work", action="store_true")
     where = p.add_argument_group("cluster", "default: processes of this machine")
     where.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, help="on this machine (default: one a core)"
+        "--processes", type=count, default=os.cpu_count() or 1, help="on this machine (default: one a core)"
     )
     where.add_argument("--scheduler", help="address or file of a running Dask scheduler (ssh, Kubernetes, MPI)")
     where.add_argument(
@@ -50,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="MODULE.CLASS",
         help="started here, set up by Dask's own configuration files, for example dask_jobqueue.SLURMCluster",
     )
-    where.add_argument("--jobs", type=int, default=1, help="workers that --cluster is scaled to (default: 1)")
+    where.add_argument("--jobs", type=count, default=1, help="workers that --cluster is scaled to (default: 1)")
     p.add_argument(
         "--dry-run", action="store_true", help="say tasks, bytes and hours; one task is run to know its time"
     )
@@ -148,8 +155,12 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(words)
     command = shlex.join(["kvscope-sweep", *words])
-    goes_on = f"Finished tasks stay in {arguments.out}.parts; the same command goes on behind them"
-    return run_command("kvscope-sweep", lambda: sweep(arguments, command), lambda: goes_on)
+
+    def goes_on() -> str:
+        parts = pathlib.Path(f"{arguments.out}.parts")
+        return f"Finished tasks stay in {parts}; the same command goes on behind them" if parts.is_dir() else ""
+
+    return run_command("kvscope-sweep", lambda: sweep(arguments, command), goes_on)
 
 
 if __name__ == "__main__":

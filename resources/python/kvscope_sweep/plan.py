@@ -91,14 +91,14 @@ def _turns(done: dict[str, Done], group: list[Task]) -> Iterator[tuple[Row, ...]
 
 
 def numbers(text: str) -> list[int]:
-    """0,2-3 as [0, 2, 3]. Errors (CaptureError): other texts."""
-    found: list[int] = []
+    """0,2-3 as [0, 2, 3]: rising and each once, as the program reads them. Errors (CaptureError): other texts."""
+    found = set[int]()
     for part in text.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
         if not match or int(match[2] or match[1]) < int(match[1]):
             raise CaptureError(f"{part!r} is not a number or a range of numbers", text, "Write, for example, 0,2-3")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
-    return found
+        found |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return sorted(found)
 
 
 def make_plan(program: str, options: Options) -> Plan:

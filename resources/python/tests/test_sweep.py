@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kvscope_capture.console import Stopped
 from kvscope_capture.errors import CaptureError
 from kvscope_sweep import command
 from kvscope_sweep.plan import Done, Options, Plan, Task, _stamps, make_plan, numbers
@@ -206,9 +207,37 @@ def test_a_part_that_cannot_be_read_is_not_there(text: bytes, tmp_path: pathlib.
 
 def test_numbers() -> None:
     assert numbers("0,2-4") == [0, 2, 3, 4]
+    assert numbers("3,0-1,3") == [0, 1, 3]  # as kvscope sweep reads them
     for text in ("", "a", "3-2", "1,,2"):
         with pytest.raises(CaptureError):
             numbers(text)
+
+
+@pytest.mark.parametrize("option", ["--processes", "--jobs"])
+def test_no_processes_are_refused(option: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [CAPTURE, "--policy", "keydiff@0.1", "--dry-run", "--out", str(tmp_path / "t.json"), option]
+    for text in ("0", "-3", "x"):
+        with pytest.raises(SystemExit):
+            command.main([*words, text])
+        assert "is not a whole number from 1 on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("finished", "says"), [(False, "Nothing was written."), (True, "Finished tasks stay in ")])
+def test_a_stopped_sweep_says_what_is_left(
+    finished: bool,
+    says: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(*_: object) -> None:
+        raise Stopped(15)
+
+    monkeypatch.setattr(command, "sweep", stopped)
+    if finished:
+        Finished(tmp_path / "t.json").write(Task("", (), "a", 0), Done([], 0.5))
+    assert command.main([CAPTURE, "--policy", "keydiff@0.1", "--out", str(tmp_path / "t.json")]) == 143
+    assert says in capsys.readouterr().err
 
 
 def test_every_option_of_the_program_is_taken(program: str) -> None:
