@@ -8,25 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import pathlib
 import sys
-from typing import Any
 
 from kvscope_capture.console import Parser, check_output, run_command
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import replaced
 from kvscope_capture.version import add_version
-
-
-def _write(out: pathlib.Path, description: dict[str, Any]) -> None:
-    temporary = out.with_name(out.name + ".tmp")
-    try:
-        temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
-        os.replace(temporary, out)
-    except OSError as error:
-        raise CaptureError(f"cannot be written ({error})", str(out), "Name another file") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,7 +31,8 @@ def run(arguments: argparse.Namespace) -> None:
     name = pathlib.Path(arguments.model)
     known = name.parent.name if name.suffix == ".json" else name.name if name.is_dir() else arguments.model
     description = describe(config, known, arguments.tokens)
-    _write(arguments.out, description)
+    with replaced(arguments.out) as temporary:
+        temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
     print(f"{arguments.out}: {description['model_type']}, {description['num_layers']} layers")
 
 

@@ -59,6 +59,22 @@ def _lock(descriptor: int, wait: bool) -> None:
 
 
 @contextlib.contextmanager
+def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new file that takes the place of `path` when the block ends, and goes when an error ends it.
+
+    Errors (CaptureError): it cannot be written.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise CaptureError(f"cannot be written ({error})", str(path), "Name another file") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
 def edited_copy(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A copy that takes the place of `path` when the block ends, and goes when an error ends it.
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import pathlib
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from kvscope_capture.console import check_output, run_command
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import replaced
 from kvscope_capture.version import add_version
 
 NOT_FINITE = ("inf", "-inf", "nan")  # JSON has no numbers for them
@@ -59,7 +58,8 @@ def write_parquet(table: dict[str, Any], out: pathlib.Path) -> None:
     columns = {name: pyarrow.array(one_type([row.get(name) for row in rows])) for name in names}
     origin = json.dumps({key: value for key, value in table.items() if key != "rows"})
     arrow = pyarrow.table(columns).replace_schema_metadata({"kvscope": origin})
-    _write(out, lambda temporary: parquet.write_table(arrow, temporary))
+    with replaced(out) as temporary:
+        parquet.write_table(arrow, temporary)
 
 
 def write_json(table: dict[str, Any], out: pathlib.Path) -> None:
@@ -67,17 +67,8 @@ def write_json(table: dict[str, Any], out: pathlib.Path) -> None:
     head = json.dumps({key: value for key, value in table.items() if key != "rows"})
     rows = ",\n".join(json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in table["rows"])
     text = f'{head[:-1]}, "rows": [\n{rows}\n]}}\n'
-    _write(out, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-
-
-def _write(out: pathlib.Path, write: Callable[[pathlib.Path], object]) -> None:
-    temporary = out.with_name(out.name + ".tmp")
-    try:
-        write(temporary)
-        os.replace(temporary, out)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise CaptureError(f"cannot be written ({error})", str(out), "Name another file") from error
+    with replaced(out) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -8,7 +8,6 @@ names the dynamic caches of Transformers, empty classes stand in for them: field
 from __future__ import annotations
 
 import argparse
-import os
 import pathlib
 import re
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvscope_capture.console import Parser, check_output, run_command
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import replaced
 from kvscope_capture.version import add_version
 
 if TYPE_CHECKING:
@@ -118,14 +118,8 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
         raise CaptureError(error.sentence, f"{source}: {error.place}", error.remedy) from error
     if not tensors:
         raise CaptureError("holds no tensors", str(source))
-    temporary = out.with_name(out.name + ".tmp")
-    try:
+    with replaced(out) as temporary:
         save_file(tensors, temporary)
-        os.replace(temporary, out)
-    except OSError as error:
-        raise CaptureError(f"cannot be written ({error})", str(out), "Name another file") from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return sorted(tensors)
 
 

@@ -8,7 +8,6 @@ import dataclasses
 import itertools
 import json
 import math
-import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +19,7 @@ from kvscope_capture.attention import AttentionCall
 from kvscope_capture.command import DTYPES, check_device, load_model, read_config, revision_of
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.locking import replaced
 from kvscope_capture.prompt import SegmentKind
 from kvscope_capture.self_check import TOLERANCES, SelfCheck
 from kvscope_press.calibration import Row, Setting, add_rows, check_settings
@@ -208,15 +208,10 @@ def continuation(
 
 def write_table(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
     """CSV, atomically."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS)
-            writer.writeheader()
-            writer.writerows(lines)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise CaptureError(f"cannot be written ({error})", str(path), "Name another file") from error
+    with replaced(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(lines)
 
 
 def check_all(
