@@ -200,27 +200,6 @@ QString readText(const QString& path) {
     return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
 }
 
-QStringList pathsNamedIn(const QString& page) {
-    static const QRegularExpression kName(R"(`([A-Za-z0-9_./-]+(?:\{h,cpp\})?)`)");
-    static const QRegularExpression kPath(
-        R"(^[A-Za-z0-9_].*\.(h|cpp|cu|py|sh|cmake|\{h,cpp\})$|^(app|core|gpu|views|tests|resources|sample_data)/|/$)");
-    static const QRegularExpression kPlaceholder(R"((^|/)x([_./].*)?$)");
-    static const QStringList kOfLibraries = {"imgui.h"};
-    QStringList paths;
-    auto names = kName.globalMatch(page);
-    while (names.hasNext()) {
-        QString name = names.next().captured(1);
-        if (!kPath.match(name).hasMatch() || kOfLibraries.contains(name)) continue;
-        if (const auto placeholder = kPlaceholder.match(name); placeholder.hasMatch())
-            name = name.left(placeholder.capturedStart()) + placeholder.captured(1);
-        if (name.endsWith("{h,cpp}"))
-            paths << name.chopped(7) + "h" << name.chopped(7) + "cpp";
-        else if (!name.isEmpty())
-            paths << name;
-    }
-    return paths;
-}
-
 QStringList includesOf(const QStringList& lines) {
     static const QRegularExpression include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
     QStringList found;

@@ -24,10 +24,6 @@ QStringList includesOf(const QStringList& lines);
 /// The text of a file; empty where it cannot be read.
 QString readText(const QString& path);
 
-/// Files and folders that a page names between backticks: with the ending of a source or script, or with a slash. Of a
-/// path with a placeholder (`views/x/x_view.cpp`) what stands before it; no patterns, and no headers of libraries.
-QStringList pathsNamedIn(const QString& page);
-
 /// Where a file lives, from most to least specific: "core/engine/cpu", "core/engine", "views", "app" ...
 QString layerOf(const QString& path);
 

@@ -61,6 +61,11 @@ inline QStringList clippedTexts(const Scene& scene, const TextService& service) 
     return found;
 }
 
+/// Sentences about texts that lie over each other or leave the scene. Empty: none.
+inline QStringList misplacedTexts(const Scene& scene, const TextService& service) {
+    return overlappingTexts(scene, service) + clippedTexts(scene, service);
+}
+
 inline std::vector<std::string> textsOf(const Scene& scene) {
     std::vector<std::string> texts;
     for (const Drawable& item : scene.items)

@@ -289,8 +289,7 @@ private slots:
             const ParameterValues options = optionsWith({{"map", map}});
             const ViewInput input = inputWith(options);
             const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), *m_service));
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_service), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_service), QStringList());
+            QCOMPARE(scene_checks::misplacedTexts(scene, *m_service), QStringList());
         }
     }
 

@@ -183,8 +183,7 @@ private slots:
                         .buildScene(inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, chosen),
                                     chosen, viewport(size.width(), size.height(), *m_text));
                 QVERIFY(cloudNamed(sized, picture == std::string("drift") ? "drift" : "block sizes"));
-                QCOMPARE(overlappingTexts(sized, *m_text), QStringList());
-                QCOMPARE(clippedTexts(sized, *m_text), QStringList());
+                QCOMPARE(misplacedTexts(sized, *m_text), QStringList());
             }
     }
 

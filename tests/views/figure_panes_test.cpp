@@ -66,8 +66,7 @@ private slots:
         frame.forExport = true;
         const Scene figure = buildFigure(m_view, input, optionsOf(m_view), all, frame);
         QCOMPARE(panelsOf(figure, input), corners);
-        QCOMPARE(scene_checks::clippedTexts(figure, m_text), QStringList());
-        QCOMPARE(scene_checks::overlappingTexts(figure, m_text), QStringList());
+        QCOMPARE(scene_checks::misplacedTexts(figure, m_text), QStringList());
     }
 
     // Nobody can hover over a figure: the smallest panel of one names its marks, its axes and where it comes from.
@@ -81,8 +80,7 @@ private slots:
             for (const char* word : {"kept 100", "evicted 895", "prot", "needle", "PC 1", "PC 2", "layer 3"})
                 QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(word) == 0; }),
                          qPrintable(QString("%1 px: %2").arg(size.width()).arg(word)));
-            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());
         }
     }
 

@@ -286,13 +286,7 @@ private slots:
         const ViewInput input = inputFor(m_view, {"keydiff@0.25", "keydiff@0.5"}, options);
         QVERIFY(!m_view.finding(input, options).empty());
         QVERIFY(m_view.table(input, options).rowCount > 0);
-        for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), m_text);
-            frame.forExport = forExport;
-            const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
-        }
+        QCOMPARE(misplacedTexts(m_view, input, options, size, m_text), QStringList());
     }
 
     // Two labels are no scale: where there is room for four or more, there are as many.

@@ -194,13 +194,7 @@ private slots:
         QFETCH(QSize, size);
         const ParameterValues options = optionsOf(m_view, {{"seeds", "3"}});
         const ViewInput input = inputFor(m_view, {"uniform@0.25"}, options);
-        for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), m_text);
-            frame.forExport = forExport;
-            const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
-        }
+        QCOMPARE(misplacedTexts(m_view, input, options, size, m_text), QStringList());
     }
 
     // The blue row of the certain ones on top, the orange row below, grey marks between, and the policy's line.

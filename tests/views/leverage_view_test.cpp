@@ -287,13 +287,7 @@ private slots:
         QFETCH(QSize, size);
         const ParameterValues options = optionsWith({{"picture", picture.toStdString()}});
         const ViewInput input = inputFor("compactor@0.25", options);
-        for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
-            frame.forExport = forExport;
-            const Scene scene = m_view.buildScene(input, options, frame);
-            QCOMPARE(overlappingTexts(scene, m_text), QStringList());
-            QCOMPARE(clippedTexts(scene, m_text), QStringList());
-        }
+        QCOMPARE(misplacedTexts(m_view, input, options, size, m_text, ThemeId::Dark, ThemeId::Paper), QStringList());
     }
 
     void emptyStatesSayWhy() {

@@ -315,13 +315,7 @@ private slots:
         for (ViewInput input : inputs)
             for (const auto cursor : {std::optional<TokenIndex>(), std::optional<TokenIndex>(5)}) {
                 input.cursor = cursor;
-                for (const bool forExport : {false, true}) {
-                    Viewport frame = viewport(size.width(), size.height(), m_text);
-                    frame.forExport = forExport;
-                    const Scene scene = m_view.buildScene(input, m_options, frame);
-                    QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
-                    QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
-                }
+                QCOMPARE(misplacedTexts(m_view, input, m_options, size, m_text), QStringList());
             }
     }
 };

@@ -50,8 +50,7 @@ private slots:
                 QCOMPARE(scenes[i].plot.height, scenes[0].plot.height);
                 QCOMPARE(scenes[i].xMax, scenes[0].xMax);
                 QCOMPARE(scenes[i].yMin, scenes[0].yMin);
-                QCOMPARE(scene_checks::clippedTexts(scenes[i], m_text), QStringList());
-                QCOMPARE(scene_checks::overlappingTexts(scenes[i], m_text), QStringList());
+                QCOMPARE(scene_checks::misplacedTexts(scenes[i], m_text), QStringList());
             }
         }
     }

@@ -6,7 +6,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/view_test.h"
 #include "views/common/view_facts.h"
 #include "views/curves/curves_data.h"
 #include "views/head_grid/head_grid_data.h"
@@ -395,13 +395,7 @@ private slots:
         const View& v = viewById(view.toStdString());
         const ParameterValues options = v.card().id == "curves" ? optionsOf(v, {{"seeds", "1"}}) : optionsOf(v);
         const ViewInput input = inputFor(v, {"keydiff,prompt_block=128@0.25", "snapkv@0.25"}, options);
-        for (const bool forExport : {false, true}) {
-            Viewport frame = viewport(size.width(), size.height(), *m_text);
-            frame.forExport = forExport;
-            const Scene scene = v.buildScene(input, options, frame);
-            QCOMPARE(scene_checks::overlappingTexts(scene, *m_text), QStringList());
-            QCOMPARE(scene_checks::clippedTexts(scene, *m_text), QStringList());
-        }
+        QCOMPARE(misplacedTexts(v, input, options, size, *m_text), QStringList());
     }
 
     void tablesHoldWhatThePicturesShow() {

@@ -1,11 +1,32 @@
 #pragma once
 
 #include "app/text/qt_text_service.h"
+#include "tests/support/scene_checks.h"
 #include "tests/views/view_fixture.h"
 
 #include <QObject>
+#include <QSize>
+#include <QStringList>
 
 namespace kvscope {
+
+namespace view_fixture {
+
+/// Sentences about texts of the view's picture, on the screen and exported, that lie over each other or leave it.
+inline QStringList misplacedTexts(const View& view, const ViewInput& input, const ParameterValues& options, QSize size,
+                                  const TextService& text, ThemeId onScreen = ThemeId::Light,
+                                  ThemeId onPaper = ThemeId::Light) {
+    QStringList found;
+    for (const bool forExport : {false, true}) {
+        Viewport frame = viewport(size.width(), size.height(), text, forExport ? onPaper : onScreen);
+        frame.forExport = forExport;
+        const Scene scene = view.buildScene(input, options, frame);
+        found << scene_checks::misplacedTexts(scene, text);
+    }
+    return found;
+}
+
+} // namespace view_fixture
 
 /// The test of one view. Qt Test makes it when the application is there, which the fonts of its text service need.
 class ViewTest : public QObject {

@@ -299,8 +299,7 @@ private slots:
                     Viewport frame = viewport(size.width(), size.height(), m_text);
                     frame.forExport = forExport;
                     const Scene scene = m_view.buildScene(input, optionsOf({{"show", show}}), frame);
-                    QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
-                    QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+                    QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());
                     const auto texts = scene_checks::textsOf(scene);
                     QCOMPARE(std::count(texts.begin(), texts.end(), "−0"), 0);
                 }
