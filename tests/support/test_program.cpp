@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <QSettings>
 
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -31,6 +32,21 @@ RegisteredTest::RegisteredTest(const char* file, Run run) {
 }
 
 } // namespace kvscope::testing
+
+#ifdef __SANITIZE_THREAD__
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...); // glibc's own
+
+/// QProcess starts programs by it, in a child that shares this process's memory until it runs them. The sanitizer's
+/// clone takes such a child for a forked one, which it no longer watches, and from then on does not see what this
+/// thread synchronises. Arguments: clone(2).
+extern "C" int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
+    std::va_list rest;
+    va_start(rest, argument);
+    void *const parent = va_arg(rest, void*), *const storage = va_arg(rest, void*), *const child = va_arg(rest, void*);
+    va_end(rest);
+    return __clone(function, stack, flags, argument, parent, storage, child);
+}
+#endif
 
 int main(int argc, char** argv) {
     const auto& tests = kvscope::testing::tests();
