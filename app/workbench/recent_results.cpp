@@ -1,4 +1,4 @@
-// A cache of immutable results. Their size is that of the scores [Hkv, cut] and their parts.
+// A cache of immutable results. Their size is that of the scores [Hkv, cut], their parts and the errors of the queries.
 #include "app/workbench/recent_results.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kMost = 256; ///< also of small ones: the search is linear
+constexpr std::size_t kMost = 96; ///< two dozen states of four panes; the search is linear
 
 std::size_t bytesOf(const RunResult& result) {
     std::size_t numbers = result.scores.data.size() + result.queryHeadScores.data.size() + result.anchor.data.size();
@@ -16,6 +16,8 @@ std::size_t bytesOf(const RunResult& result) {
         numbers += head.kept.size() * 3;
         for (const QueryHeadSet& own : head.queryHeads) numbers += own.kept.size();
     }
+    if (result.fidelity)
+        numbers += result.fidelity->outputError.data.size() + result.fidelity->retainedMass.data.size();
     return numbers * sizeof(float) + sizeof(RunResult);
 }
 

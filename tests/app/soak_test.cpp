@@ -41,15 +41,16 @@ constexpr qsizetype kSlack = 2; ///< handles and threads that the desktop's libr
 
 /// What must not grow.
 struct Vitals {
-    double mebibytes =
-        0; ///< resident, but for what the stages' cache holds, whose limit a day on small samples is far from
-    double cachedMebibytes = 0;
+    double mebibytes = 0;          ///< resident, less `cachedMebibytes`
+    double cachedMebibytes = 0;    ///< held by the stages' cache, which small samples do not fill in a day
+    double allocatedMebibytes = 0; ///< of the heap, less `cachedMebibytes`
     qsizetype files = 0, threads = 0, maps = 0;
     double stepMs = 0; ///< processor time of one step of the budget, the median of some
 
     QString text() const {
-        return QString("%1 MiB beside %2 cached, %3 files, %4 threads, %5 maps, %6 ms a step")
+        return QString("%1 MiB (%2 allocated) beside %3 cached, %4 files, %5 threads, %6 maps, %7 ms a step")
             .arg(mebibytes, 0, 'f', 1)
+            .arg(allocatedMebibytes, 0, 'f', 1)
             .arg(cachedMebibytes, 0, 'f', 1)
             .arg(files)
             .arg(threads)
@@ -115,6 +116,8 @@ public:
         now.mebibytes = contentOf("/proc/self/statm").split(' ').value(1).toDouble() *
                             static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20) -
                         now.cachedMebibytes;
+        const struct mallinfo2 heap = ::mallinfo2();
+        now.allocatedMebibytes = static_cast<double>(heap.uordblks + heap.hblkhd) / (1 << 20) - now.cachedMebibytes;
         now.files = entriesOf("/proc/self/fd");
         now.threads = entriesOf("/proc/self/task");
         now.maps = contentOf("/proc/self/maps").count('\n');
