@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-constexpr std::size_t kMaxSteps = 1000;
+constexpr std::size_t kMaxSteps = 200;
 
 SessionHistory::SessionHistory(Session first, std::string file)
     : m_documents{{std::move(file), first}}, m_steps{{std::move(first), {}}} {}
