@@ -282,7 +282,7 @@ private slots:
 
     // Three labels have no room side by side.
     void aNarrowScaleHasOneLabel() {
-        const Scene scene = m_view.buildScene(input("compactor@0.25"), m_options, viewport(200, 140, m_text));
+        const Scene scene = m_view.buildScene(input("compactor@0.25"), m_options, viewport(180, 140, m_text));
         QCOMPARE(overlappingTexts(scene, m_text), QStringList());
     }
 
