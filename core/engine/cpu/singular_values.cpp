@@ -33,8 +33,8 @@ std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chos
 }
 
 /// The largest eigenvalue of a matrix that grows by one row at a time: power iteration started from the previous
-/// eigenvector needs only a few products. A row across that vector leaves it an eigenvector, though another may have
-/// become the top one, so what the iteration finds is checked.
+/// eigenvector needs only a few products. A row orthogonal to that vector leaves it an eigenvector, though another may
+/// have become the top one, so what the iteration finds is checked.
 class TopEigenvalue {
 public:
     double of(const Eigen::MatrixXd& gram) {
