@@ -1,4 +1,4 @@
-// The host's side of the stop word: asks the device once per millisecond whether it is done.
+// The host's side of the stop word: asks the device whether it is done, at first often, at last once per millisecond.
 #include "gpu/primitives/long_work.h"
 
 #include <chrono>
@@ -24,10 +24,12 @@ LongWork::~LongWork() {
 }
 
 void LongWork::wait() {
+    std::chrono::microseconds pause(20);
     while (m_words && !m_memory.isIdle()) {
         const auto piece = static_cast<std::size_t>(__atomic_load_n(m_words.get() + 1, __ATOMIC_RELAXED));
         m_checkpoint.at(std::min(m_begun[piece], m_operations), m_operations);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::this_thread::sleep_for(pause);
+        pause = std::min(2 * pause, std::chrono::microseconds(1000));
     }
     m_isDone = true;
     m_checkpoint.at(m_operations, m_operations);

@@ -1,5 +1,6 @@
 // The index contract between engines: every policy and variant keeps the same tokens on LibTorch as on the CPU engine,
-// on the sample captures and on random heads. The margins say how close the closest decisions were.
+// on the sample captures and on random heads. The margins say how close the closest decisions were. Where there is a
+// GPU, KVSCOPE_TEST_ENGINE=cuda compares the engine on it instead.
 #include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
@@ -102,8 +103,10 @@ private slots:
     void initTestCase() {
         if (const QString why = testing::whyNoTorch(); !why.isEmpty()) QSKIP(qPrintable(why));
         m_cpu = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"cpu"})));
-        m_torch = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"torch"})));
-        QCOMPARE(m_torch->engine().name(), std::string("torch"));
+        const std::string name = qEnvironmentVariable("KVSCOPE_TEST_ENGINE", "torch").toStdString();
+        m_torch = std::make_unique<LayerRunner>(
+            std::shared_ptr<const Engine>(makeEngine({name, 0, Arithmetic::Exact, 0, true})));
+        QCOMPARE(m_torch->engine().name(), name);
         if (!qEnvironmentVariableIsEmpty("KVSCOPE_ENGINE_MODULE")) // else this would be lists_test once more
             QVERIFY2(m_torch->engine().state().device.find("emulated kernels") != std::string::npos,
                      m_torch->engine().state().device.c_str());

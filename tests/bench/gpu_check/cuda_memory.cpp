@@ -39,6 +39,7 @@ public:
     }
     void copyIn(void* to, const void* from, std::size_t bytes) const override {
         check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, m_stream), "copying to the device");
+        finish(); // the caller may free its memory at once
     }
     void copyOut(void* to, const void* from, std::size_t bytes) const override {
         check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, m_stream), "copying from the device");
@@ -52,7 +53,10 @@ public:
     }
     bool isIdle() const override {
         const cudaError_t state = cudaStreamQuery(m_stream);
-        if (state != cudaErrorNotReady) check(state, "asking the device");
+        if (state == cudaErrorNotReady)
+            cudaGetLastError(); // no failure, but kept as one: the next launch would report it
+        else
+            check(state, "asking the device");
         return state == cudaSuccess;
     }
     void finish() const override { check(cudaStreamSynchronize(m_stream), "waiting for the device"); }
