@@ -11,12 +11,19 @@
 
 namespace kvscope {
 
+/// a * b + c, rounded twice.
+struct MultiplyThenAdd {
+    template <class Number> KVSCOPE_PORTABLE Number operator()(Number a, Number b, Number c) const { return a * b + c; }
+};
+
 /// e^x at most 2 units in the last place from std::exp (measured in tests/base; hardly ever more than 1),
 /// 0 below -708, +infinity above 709.7; NaN stays NaN. Only +, -, *, comparisons and bits: with contraction off every
 /// compiler, instruction set and device gives the same result.
 /// Method: x = k ln 2 + r with |r| <= ln(2)/2, e^x = 2^k e^r, e^r by its Taylor polynomial of degree 13.
 /// Number is double, or a compiler's vector of doubles with Bits its vector of 64-bit integers: one formula for both.
-template <class Number, class Bits> KVSCOPE_PORTABLE Number portableExpOf(Number x) {
+/// `multiplyAdd` makes a b + c; a fused one is as near to e^x and has other bits.
+template <class Number, class Bits, class MultiplyAdd = MultiplyThenAdd>
+KVSCOPE_PORTABLE Number portableExpOf(Number x, const MultiplyAdd& multiplyAdd = {}) {
     constexpr double kLog2e = 0x1.71547652b82fep+0;
     constexpr double kLn2High = 0x1.62e42fefa3800p-1; // 42 bits: k times it is exact
     constexpr double kLn2Low = 0x1.ef35793c76730p-45;
@@ -26,23 +33,23 @@ template <class Number, class Bits> KVSCOPE_PORTABLE Number portableExpOf(Number
     // Clamped before the bits are made, so that 2^k below is always a normal number. NaN fails both comparisons.
     Number t = x < lowest ? lowest : x;
     t = t > highest ? highest : t;
-    const Number shifted = t * kLog2e + kRound;
+    const Number shifted = multiplyAdd(t, zero + kLog2e, zero + kRound);
     const Number k = shifted - kRound;
-    const Number r = (t - k * kLn2High) - k * kLn2Low;
+    const Number r = multiplyAdd(k, zero - kLn2Low, multiplyAdd(k, zero - kLn2High, t));
 
     Number p = zero + 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = 1.0 + (r + r * r * p); // the small part first: the last addition alone rounds at the size of the result
+    p = multiplyAdd(p, r, zero + 1.0 / 479001600.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 39916800.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 3628800.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 362880.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 40320.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 5040.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 720.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 120.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 24.0);
+    p = multiplyAdd(p, r, zero + 1.0 / 6.0);
+    p = multiplyAdd(p, r, zero + 0.5);
+    p = 1.0 + multiplyAdd(r * r, p, r); // the small part first: the last addition alone rounds at the size of the result
 
     // 2^(k-1) * 2, because k may be 1024 just below the overflow. A product keeps NaN; adding to the bits would not.
     const Number scale = __builtin_bit_cast(Number, (__builtin_bit_cast(Bits, shifted) + 1022) << 52);

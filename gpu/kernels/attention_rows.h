@@ -4,19 +4,26 @@
 #include "gpu/kernels/logit_tile.h"
 #include "gpu/kernels/softmax_steps.h"
 
-// Which queries and keys make up a tile. The rows of a tile run over queries and, for each query, over the query heads
-// of one GQA group, so every largestGroup-th row belongs to the same head.
+// Which queries and keys make up a tile. One side of a tile holds queries and, for each query, the query heads of one
+// GQA group: neighbours, as many places as the next power of two, so that a place belongs to the same head in every
+// tile. Places without a query head are read as zeros, and nobody reads what comes of them.
 namespace kvscope::gpu {
 
-/// Rows and keys of the current tile, in shared memory.
-struct TilePlaces {
-    std::int64_t rowOffsets[kTile], keyOffsets[kTile];     ///< in elements; -1: no such row or key
-    std::int64_t rowPositions[kTile], keyPositions[kTile]; ///< time
-    std::int64_t rowSlots[kTile];                          ///< slot * R + query: place in [slots, R]
+/// Rows of one side of a tile, in shared memory.
+struct TileSide {
+    std::int64_t offsets[kTile];   ///< in elements; -1: no such row
+    std::int64_t positions[kTile]; ///< time
+    std::int64_t rowSlots[kTile];     ///< of queries: slot * R + query, the place in [slots, R]; -1: no such query
 };
 
-/// Queries per tile: whole groups only.
-KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) { return kTile / call.largestGroup; }
+/// Places per query: the first power of two that is not less than the largest group.
+KVSCOPE_PORTABLE std::int32_t placesPerQuery(const AttentionCall& call) {
+    std::int32_t places = 1;
+    while (places < call.largestGroup) places *= 2;
+    return places;
+}
+
+KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) { return kTile / placesPerQuery(call); }
 
 KVSCOPE_PORTABLE std::int64_t rowTilesOf(const AttentionCall& call) {
     return (call.queryCount + queriesPerTile(call) - 1) / queriesPerTile(call);
@@ -83,76 +90,111 @@ KVSCOPE_PORTABLE TileRange rowTilesFor(const AttentionCall& call, std::int64_t k
     return {begin / per, begin < end ? (end + per - 1) / per : begin / per};
 }
 
-/// Fills in the rows of a tile; a barrier must follow.
-__device__ __forceinline__ void placeRows(TilePlaces& places, const AttentionCall& call, std::int64_t kvHead,
+/// Fills in the queries of a tile; a barrier must follow.
+__device__ __forceinline__ void placeRows(TileSide& side, const AttentionCall& call, std::int64_t kvHead,
                                           std::int64_t rowTile) {
     const int r = threadIdx.x;
     if (r >= kTile) return;
-    const std::int64_t query = rowTile * queriesPerTile(call) + r / call.largestGroup;
-    const std::int32_t member = r % call.largestGroup, slot = call.groups[kvHead] + member;
-    const bool there =
-        r < queriesPerTile(call) * call.largestGroup && query < call.queryCount && slot < call.groups[kvHead + 1];
-    places.rowOffsets[r] = -1;
-    places.rowSlots[r] = -1;
-    places.rowPositions[r] = 0;
-    if (!there) return;
-    const std::int64_t row = call.queryRows ? call.queryRows[query] : query;
-    places.rowOffsets[r] = call.heads[slot] * call.queries.headStride + row * call.queries.width;
-    places.rowPositions[r] = call.firstQuery + row;
-    places.rowSlots[r] = slot * call.queryCount + query;
+    const std::int32_t places = placesPerQuery(call), member = r & (places - 1), slot = call.groups[kvHead] + member;
+    const std::int64_t query = rowTile * queriesPerTile(call) + r / places;
+    const bool there = query < call.queryCount && slot < call.groups[kvHead + 1];
+    const std::int64_t row = !there ? 0 : call.queryRows ? call.queryRows[query] : query;
+    side.offsets[r] = there ? call.heads[slot] * call.queries.headStride + row * call.queries.width : -1;
+    side.positions[r] = call.firstQuery + row;
+    side.rowSlots[r] = there ? slot * call.queryCount + query : -1;
 }
 
 /// Fills in the keys of a tile; a barrier must follow.
-__device__ __forceinline__ void placeKeys(TilePlaces& places, const AttentionCall& call, std::int64_t kvHead,
+__device__ __forceinline__ void placeKeys(TileSide& side, const AttentionCall& call, std::int64_t kvHead,
                                           std::int64_t keyTile) {
     const int k = threadIdx.x;
     if (k >= kTile) return;
     const std::int64_t key = keyTile * kTile + k;
     const bool there = key < call.keys.rows;
-    places.keyOffsets[k] = there ? kvHead * call.keys.headStride + key * call.keys.width : -1;
-    places.keyPositions[k] = there ? positionOfKey(call, kvHead, key) : 0;
+    side.offsets[k] = there ? kvHead * call.keys.headStride + key * call.keys.width : -1;
+    side.positions[k] = there ? positionOfKey(call, kvHead, key) : 0;
 }
 
-KVSCOPE_PORTABLE TileRows queriesOf(const AttentionCall& call, const TilePlaces& places) {
-    return {call.queries.data, call.queries.type, call.queries.width, places.rowOffsets};
+KVSCOPE_PORTABLE TileRows queriesOf(const AttentionCall& call, const TileSide& side) {
+    return {call.queries.data, call.queries.type, call.queries.width, side.offsets};
 }
 
-KVSCOPE_PORTABLE TileRows keysOf(const AttentionCall& call, const TilePlaces& places) {
-    return {call.keys.data, call.keys.type, call.keys.width, places.keyOffsets};
+KVSCOPE_PORTABLE TileRows keysOf(const AttentionCall& call, const TileSide& side) {
+    return {call.keys.data, call.keys.type, call.keys.width, side.offsets};
 }
 
-/// What makes logits of products, in the tile's arithmetic.
-template <class Number> struct LogitShape {
-    Number scaling, softcap;
-
+/// What makes logits of products, in the tile's arithmetic and unit.
+template <class Number> class LogitShape {
+public:
     __device__ __forceinline__ explicit LogitShape(const AttentionCall& call)
-        : scaling(Number(call.scaling)), softcap(Number(call.softcap)) {}
+        : m_factor(Number(call.scaling) * (call.softcap > 0 ? 1 : kLogitsPerNat<Number>)),
+          m_softcap(Number(call.softcap)), m_most(Number(call.softcap) * kLogitsPerNat<Number>) {}
+
+    __device__ __forceinline__ Number of(Number product) const {
+        const Number scaled = product * m_factor;
+        return m_softcap > 0 ? m_most * softmaxTanh(scaled / m_softcap) : scaled;
+    }
+
+private:
+    Number m_factor, m_softcap, m_most;
 };
 
-/// Scales the products of a tile and sets masked logits, and those of rows and keys that do not exist, to -infinity.
-/// `whole`: nothing is masked.
-template <class Tile>
-__device__ __forceinline__ void makeLogits(const AttentionCall& call, const TilePlaces& places,
-                                           const LogitShape<typename Tile::Value>& shape, bool whole,
-                                           typename Tile::Value (&values)[kTileValues]) {
-    using Number = typename Tile::Value;
-    for (int v = 0; v < kTileValues; ++v) {
-        values[v] = shapedLogit(values[v], shape.scaling, shape.softcap);
-        const int row = Tile::rowOf(v), key = Tile::keyOf(v);
-        if (!whole && (places.rowOffsets[row] < 0 || places.keyOffsets[key] < 0 ||
-                       !sees(call.mask, places.rowPositions[row], places.keyPositions[key])))
-            values[v] = -Number(__builtin_inff());
-    }
+/// Whether a query at one position sees a key at another, where both exist.
+__device__ __forceinline__ bool isSeen(const AttentionCall& call, const TileSide& queries, int row,
+                                       const TileSide& keys, int key) {
+    return queries.offsets[row] >= 0 && keys.offsets[key] >= 0 &&
+           sees(call.mask, queries.positions[row], keys.positions[key]);
 }
 
-/// Whether no logit of the tile is masked. Rows after the last whole GQA group (groups of 3, 5, 6 or 7) do not count:
-/// nobody reads them.
-__device__ __forceinline__ bool isWhole(const AttentionCall& call, const TilePlaces& places, std::int64_t kvHead,
-                                        std::int64_t rowTile, std::int64_t keyTile) {
-    const std::int64_t lastRow = queriesPerTile(call) * call.largestGroup - 1;
-    return places.rowOffsets[lastRow] >= 0 && places.keyOffsets[kTile - 1] >= 0 &&
-           call.groups[kvHead + 1] - call.groups[kvHead] == call.largestGroup &&
+/// Whether no logit of the tile is masked.
+KVSCOPE_PORTABLE bool isWhole(const AttentionCall& call, std::int64_t kvHead, std::int64_t rowTile,
+                              std::int64_t keyTile) {
+    return (rowTile + 1) * queriesPerTile(call) <= call.queryCount && (keyTile + 1) * kTile <= call.keys.rows &&
            allSeen(call.mask, spanOfRows(call, rowTile), spanOfKeys(call, kvHead, keyTile));
 }
+
+/// The tiles of `range` of which nothing is masked: neighbours, because positions ascend. All threads call it together;
+/// `words` are two in shared memory.
+template <class IsWhole>
+__device__ __forceinline__ TileRange wholeTiles(unsigned (&words)[2], TileRange range, int threads,
+                                                const IsWhole& isWhole) {
+    if (threadIdx.x < 2) words[threadIdx.x] = 0;
+    __syncthreads();
+    unsigned end = 0, beforeBegin = 0; // counted from the ends of the range, so that both are maxima
+    for (std::int64_t tile = range.begin + threadIdx.x; tile < range.end; tile += threads) {
+        if (!isWhole(tile)) continue;
+        end = static_cast<unsigned>(tile + 1 - range.begin);
+        beforeBegin = beforeBegin > 0 ? beforeBegin : static_cast<unsigned>(range.end - tile);
+    }
+    if (end > 0) {
+        atomicMax(&words[0], end);
+        atomicMax(&words[1], beforeBegin);
+    }
+    __syncthreads();
+    return {range.end - words[1], range.begin + words[0]};
+}
+
+/// A walk over tiles of moving rows: three of them are placed in shared memory at a time, so that one barrier per tile is
+/// enough.
+struct TileWalk {
+    TileRange range, whole;
+    std::int64_t tile;
+    int place = 0, stage = 0;
+
+    __device__ __forceinline__ explicit TileWalk(TileRange tiles, TileRange wholeOnes)
+        : range(tiles), whole(wholeOnes), tile(tiles.begin) {}
+    __device__ __forceinline__ bool isAtEnd() const { return tile >= range.end; }
+    __device__ __forceinline__ bool isLast() const { return tile + 1 >= range.end; }
+    __device__ __forceinline__ bool isWhole() const { return tile >= whole.begin && tile < whole.end; }
+    __device__ __forceinline__ int placeAfter(int tiles) const {
+        const int sum = place + tiles;
+        return sum < 3 ? sum : sum - 3;
+    }
+    __device__ __forceinline__ void step() {
+        ++tile;
+        place = placeAfter(1);
+        stage = 1 - stage;
+    }
+};
 
 } // namespace kvscope::gpu

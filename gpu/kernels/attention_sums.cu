@@ -1,12 +1,10 @@
 // Row sums (softmax normalisers) and column sums (accumulated attention) of the attention weights. The first kernel
-// takes a tile of query rows over the keys they see, with the online-softmax state of every row in registers; the
-// second takes a tile of keys over the rows that see them and adds up their weights per query head. Both compute the
-// logits tile by tile.
+// keeps a tile of query rows and walks over the keys that they see, with the online-softmax state of every row in
+// registers; the second keeps a tile of keys and walks over the rows that see them, with every key's sums in registers.
 #include "gpu/kernels/attention_sums.h"
 
-#include "gpu/kernels/attention_rows.h"
+#include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/stop_word.h"
-#include "gpu/kernels/tensor_tile.h"
 
 namespace kvscope::gpu {
 
@@ -14,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kKeyTilesPerSplit = 8; // with few rows, 512 keys per block
 constexpr std::int64_t kManyBlocks = 256;
+constexpr int kMergeThreads = 256;
 
 /// Number of splits of the keys of a row tile. It depends on the shape alone, so that sums keep their order.
 std::int64_t splitsOf(const AttentionCall& call) {
@@ -28,43 +27,44 @@ struct SumsCall {
     TileRange tiles;
 };
 
-constexpr int kWeightStride = kTile + 1; // odd stride against shared-memory bank conflicts
-
-template <class Tile> struct Shared {
-    using Number = typename Tile::Value;
-    union { // the tile's weights overwrite its rows; the keys may have to stay
-        typename Tile::Shared tile;
-        Number weights[kTile * kWeightStride];
-    };
-    union {
-        OnlineSoftmax<double> parts[kTile][Tile::kParts];
-        SoftmaxNormaliser<Number> normalisers[kTile];
-    };
-    TilePlaces places;
-    Number columns[1]; ///< [largestGroup][kTile]
-
-    static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
-};
-
 /// Whether the position lies in a short last chunk, to which the padding rules apply (C8).
 __device__ __forceinline__ bool isShortChunk(const AttentionCall& call, std::int64_t position) {
     return call.mask.kind == MaskKind::Chunks && (position / call.mask.chunk + 1) * call.mask.chunk > call.keys.rows;
 }
 
 /// Writes the normaliser of a row whose online softmax is complete.
-template <class Number>
 __device__ __forceinline__ void finishRow(const AttentionSumsCall& call, std::int64_t slot, OnlineSoftmax<double> sum) {
     const std::int64_t query = slot % call.attention.queryCount;
     if (call.zeroKeys > 0 && isShortChunk(call.attention, positionOfQuery(call.attention, query))) {
         sum.updateMax(0);
         sum.rowSum += static_cast<double>(call.zeroKeys) * softmaxExp(0 - sum.rowMax);
     }
-    static_cast<SoftmaxNormaliser<Number>*>(call.normalisers)[slot] = normaliserOf<Number>(sum);
+    call.normalisers[slot] = normaliserOf(sum);
 }
 
-template <class Tile> __global__ void __launch_bounds__(kTileThreads, Tile::kBlocks) softmaxKernel(SumsCall call) {
+template <class Tile> struct SoftmaxShared {
+    union { // the parts overwrite the last tile
+        typename Tile::Shared tile;
+        OnlineSoftmax<double> parts[kTile][Tile::kParts];
+    };
+    TileSide rows, keys[3];
+    unsigned whole[2];
+};
+
+/// Adds a thread's logits of one row; the row's maximum rises once.
+template <class Number, int Count>
+__device__ __forceinline__ void addLogits(OnlineSoftmax<Number>& sum, const Number (&logits)[Count]) {
+    Number largest = sum.rowMax;
+    KVSCOPE_UNROLL for (const Number logit : logits) largest = logit > largest ? logit : largest;
+    if (largest == -Number(__builtin_inff())) largest = 0; // nothing seen yet: e^-infinity is 0
+    Number added = 0;
+    KVSCOPE_UNROLL for (const Number logit : logits) added += powerOf(logit - largest);
+    sum = {largest, sum.rowSum * powerOf(sum.rowMax - largest) + added};
+}
+
+template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) softmaxKernel(SumsCall call) {
     using Number = typename Tile::Value;
-    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    auto& s = sharedAs<SoftmaxShared<Tile>>();
     const AttentionCall& a = call.sums.attention;
     if (isStopped(a.stop)) return;
     const LogitShape<Number> shape(a);
@@ -73,104 +73,128 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads, Tile::kBlo
     TileRange range = keyTilesFor(a, kvHead, rowTile);
     const std::int64_t from = blockIdx.z * perSplit, to = from + perSplit;
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
-    placeRows(s.places, a, kvHead, rowTile);
-    OnlineSoftmax<Number> sums[Tile::kRowsPerThread];
-    for (std::int64_t keyTile = range.begin; keyTile < range.end; ++keyTile) {
-        __syncthreads();
-        placeKeys(s.places, a, kvHead, keyTile);
-        __syncthreads();
-        Number values[kTileValues];
-        Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), keyTile > range.begin, false, values);
-        makeLogits<Tile>(a, s.places, shape, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
-        for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].updateMax(values[v]);
-        for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].add(values[v]);
+    placeRows(s.rows, a, kvHead, rowTile);
+    for (int ahead = 0; ahead < 2; ++ahead) placeKeys(s.keys[ahead], a, kvHead, range.begin + ahead);
+    TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
+                                    [&](std::int64_t keyTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
+    OnlineSoftmax<Number> sums[Tile::kSlots];
+    Tile tile;
+    if (!walk.isAtEnd()) tile.start(s.tile, queriesOf(a, s.rows), keysOf(a, s.keys[0]));
+    for (; !walk.isAtEnd(); walk.step()) {
+        Number logits[Tile::kSlots][Tile::kPerSlot];
+        const TileSide& keys = s.keys[walk.place];
+        tile.multiply(
+            s.tile, queriesOf(a, s.rows), keysOf(a, keys), walk.stage,
+            [&] {
+                if (!walk.isLast()) tile.fetch(s.tile, keysOf(a, s.keys[walk.placeAfter(1)]), 1 - walk.stage);
+            },
+            logits);
+        placeKeys(s.keys[walk.placeAfter(2)], a, kvHead, walk.tile + 2);
+        makeLogits<Tile>(shape, walk.isWhole(), logits,
+                         [&](int row, int column) { return isSeen(a, s.rows, row, keys, column); });
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) addLogits(sums[slot], logits[slot]);
     }
     __syncthreads();
-    for (int v = 0; v < kTileValues; ++v) { // all threads of a row slot compute the same row
-        const OnlineSoftmax<Number>& sum = sums[Tile::rowSlot(v)];
-        s.parts[Tile::rowOf(v)][Tile::part()] = {double(sum.rowMax), double(sum.rowSum)};
+    KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+        const OnlineSoftmax<Number>& sum = sums[slot];
+        s.parts[Tile::rowOf(slot)][Tile::part()] = {double(sum.rowMax) / double(kLogitsPerNat<Number>),
+                                                    double(sum.rowSum)};
     }
     __syncthreads();
-    const std::int64_t slot = threadIdx.x < kTile ? s.places.rowSlots[threadIdx.x] : -1;
+    const std::int64_t slot = threadIdx.x < kTile ? s.rows.rowSlots[threadIdx.x] : -1;
     if (slot < 0) return;
     OnlineSoftmax<double> row;
     for (const OnlineSoftmax<double>& part : s.parts[threadIdx.x]) row.merge(part);
     if (call.splits > 1)
         call.sums.scratch[blockIdx.z * a.slotCount * a.queryCount + slot] = row;
     else
-        finishRow<Number>(call.sums, slot, row);
+        finishRow(call.sums, slot, row);
 }
 
 /// Merges the splits in ascending order.
-template <class Number> __global__ void __launch_bounds__(kTileThreads) mergeSplitsKernel(SumsCall call) {
+__global__ void __launch_bounds__(kMergeThreads) mergeSplitsKernel(SumsCall call) {
     const AttentionCall& a = call.sums.attention;
-    const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
+    const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kMergeThreads + threadIdx.x;
     if (i >= count) return;
     OnlineSoftmax<double> row;
     for (std::int64_t split = 0; split < call.splits; ++split) row.merge(call.sums.scratch[split * count + i]);
-    finishRow<Number>(call.sums, i, row);
+    finishRow(call.sums, i, row);
 }
 
-/// Writes the tile's weights into shared memory; rows that do not exist have weight 0.
+constexpr int kTotalStride = kTile + 1; // odd stride against shared-memory bank conflicts
+
+template <class Tile> struct ColumnShared {
+    union { // the totals overwrite the last tile
+        typename Tile::Shared tile;
+        typename Tile::Value totals[kTile * kTotalStride]; ///< [key][place]: sums over the rows at a place of the tile
+    };
+    TileSide keys, rows[3];
+    WeightShift<typename Tile::Value> shifts[3][kTile];
+    unsigned whole[2];
+};
+
+/// Writes what the threads have summed up, for every key and member of the group.
 template <class Tile>
-__device__ __forceinline__ void storeWeights(Shared<Tile>& s, const typename Tile::Value (&logits)[kTileValues]) {
-    for (int v = 0; v < kTileValues; ++v) {
-        const int row = Tile::rowOf(v);
-        const auto normaliser = s.normalisers[row];
-        s.weights[row * kWeightStride + Tile::keyOf(v)] =
-            softmaxExp(logits[v] - normaliser.rowMax) * normaliser.inverseSum;
-    }
-}
-
-/// columns[member][key] += the weights of that member's rows, in query order.
-template <class Tile> __device__ __forceinline__ void addColumns(Shared<Tile>& s, const AttentionCall& a) {
-    const int key = threadIdx.x % kTile, rows = static_cast<int>(queriesPerTile(a)) * a.largestGroup;
-    for (int member = threadIdx.x / kTile; member < a.largestGroup; member += kTileThreads / kTile) {
-        typename Tile::Value sum = 0;
-        for (int row = member; row < rows; row += a.largestGroup) sum += s.weights[row * kWeightStride + key];
-        s.columns[member * kTile + key] += sum;
-    }
-}
-
-template <class Tile> __global__ void __launch_bounds__(kTileThreads, Tile::kBlocks) columnKernel(SumsCall call) {
-    using Number = typename Tile::Value;
-    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+__device__ __forceinline__ void writeColumns(const ColumnShared<Tile>& s, const SumsCall& call, std::int64_t kvHead,
+                                             std::int64_t keyTile) {
     const AttentionCall& a = call.sums.attention;
-    if (isStopped(a.stop)) return;
-    const LogitShape<Number> shape(a);
-    const std::int64_t kvHead = blockIdx.y, keyTile = call.tiles.begin + blockIdx.x, m = a.keys.rows;
-    placeKeys(s.places, a, kvHead, keyTile);
-    for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads) s.columns[i] = 0;
-    const TileRange range = rowTilesFor(a, kvHead, keyTile);
-    for (std::int64_t rowTile = range.begin; rowTile < range.end; ++rowTile) {
-        __syncthreads();
-        placeRows(s.places, a, kvHead, rowTile);
-        __syncthreads();
-        if (threadIdx.x < kTile) {
-            const std::int64_t slot = s.places.rowSlots[threadIdx.x];
-            const auto* normalisers = static_cast<const SoftmaxNormaliser<Number>*>(call.sums.normalisers);
-            s.normalisers[threadIdx.x] = slot < 0 ? SoftmaxNormaliser<Number>{0, 0} : normalisers[slot];
-        }
-        Number values[kTileValues];
-        Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
-        makeLogits<Tile>(a, s.places, shape, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
-        __syncthreads(); // weights overwrite the operands
-        storeWeights(s, values);
-        __syncthreads();
-        addColumns(s, a);
-    }
-    __syncthreads();
-    const std::int64_t key = keyTile * kTile + threadIdx.x % kTile;
+    const int place = threadIdx.x % kTile, places = placesPerQuery(a);
+    const std::int64_t key = keyTile * kTile + place, m = a.keys.rows;
     if (key >= m) return;
     const bool padded = isShortChunk(a, key);
     const double uniform = padded ? static_cast<double>(call.sums.uniformRows) / static_cast<double>(a.mask.chunk) : 0;
-    for (std::int32_t i = threadIdx.x / kTile; i < a.groups[kvHead + 1] - a.groups[kvHead]; i += kTileThreads / kTile)
-        call.columns[a.heads[a.groups[kvHead] + i] * m + key] =
-            static_cast<float>(double(s.columns[i * kTile + threadIdx.x % kTile]) + uniform);
+    const std::int32_t begin = a.groups[kvHead], members = a.groups[kvHead + 1] - begin;
+    for (std::int32_t member = threadIdx.x / kTile; member < members; member += Tile::kThreads / kTile) {
+        double sum = uniform;
+        for (int row = member; row < kTile; row += places) sum += double(s.totals[place * kTotalStride + row]);
+        call.columns[a.heads[begin + member] * m + key] = static_cast<float>(sum);
+    }
 }
 
-template <class Tile> std::size_t sharedBytes(const AttentionCall& a) {
-    return sizeof(Shared<Tile>) + static_cast<std::size_t>(a.largestGroup) * kTile * sizeof(typename Tile::Value);
+template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) columnKernel(SumsCall call) {
+    using Number = typename Tile::Value;
+    auto& s = sharedAs<ColumnShared<Tile>>();
+    const AttentionCall& a = call.sums.attention;
+    if (isStopped(a.stop)) return;
+    const LogitShape<Number> shape(a);
+    const std::int64_t kvHead = blockIdx.y, keyTile = call.tiles.begin + blockIdx.x;
+    const TileRange range = rowTilesFor(a, kvHead, keyTile);
+    const auto place = [&](int to, std::int64_t rowTile) {
+        placeRows(s.rows[to], a, kvHead, rowTile);
+        if (threadIdx.x < kTile)
+            s.shifts[to][threadIdx.x] = shiftOf<Number>(call.sums.normalisers, s.rows[to].rowSlots[threadIdx.x]);
+    };
+    placeKeys(s.keys, a, kvHead, keyTile);
+    for (int ahead = 0; ahead < 2; ++ahead) place(ahead, range.begin + ahead);
+    TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
+                                    [&](std::int64_t rowTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
+    Number sums[Tile::kSlots][Tile::kPerSlot] = {};
+    Tile tile;
+    if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
+    for (; !walk.isAtEnd(); walk.step()) {
+        Number logits[Tile::kSlots][Tile::kPerSlot];
+        const TileSide& rows = s.rows[walk.place];
+        tile.multiply(
+            s.tile, keysOf(a, s.keys), queriesOf(a, rows), walk.stage,
+            [&] {
+                if (!walk.isLast()) tile.fetch(s.tile, queriesOf(a, s.rows[walk.placeAfter(1)]), 1 - walk.stage);
+            },
+            logits);
+        place(walk.placeAfter(2), walk.tile + 2);
+        makeLogits<Tile>(shape, walk.isWhole(), logits,
+                         [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+            const auto shift = s.shifts[walk.place][Tile::columnOf(k)];
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k] += shift.weightOf(logits[slot][k]);
+        }
+    }
+    __syncthreads();
+    KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) s.totals[Tile::rowOf(slot) * kTotalStride + Tile::columnOf(k)] =
+            sums[slot][k];
+    }
+    __syncthreads();
+    writeColumns(s, call, kvHead, keyTile);
 }
 
 } // namespace
@@ -190,12 +214,12 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
     const SumsCall call{sums, splitsOf(a), nullptr, {begin, isLast ? rowTilesOf(a) : end}};
     withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits}, kTileThreads,
-               sharedBytes<Tile>(a), stream, call);
+        launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits},
+               Tile::kThreads, sizeof(SoftmaxShared<Tile>), stream, call);
         const std::int64_t rows = a.slotCount * a.queryCount;
         if (isLast && call.splits > 1)
-            launch("merging softmax sums", mergeSplitsKernel<typename Tile::Value>,
-                   {(rows + kTileThreads - 1) / kTileThreads}, kTileThreads, 0, stream, call);
+            launch("merging softmax sums", mergeSplitsKernel,
+                   {(rows + kMergeThreads - 1) / kMergeThreads}, kMergeThreads, 0, stream, call);
     });
 }
 
@@ -205,8 +229,8 @@ void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream s
     end = end < keyTilesOf(a) ? end : keyTilesOf(a);
     withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("attention column sums", columnKernel<Tile>, {end - begin, a.keys.heads}, kTileThreads,
-               sharedBytes<Tile>(a), stream, SumsCall{sums, 1, columns, {begin, end}});
+        launch("attention column sums", columnKernel<Tile>, {end - begin, a.keys.heads}, Tile::kThreads,
+               sizeof(ColumnShared<Tile>), stream, SumsCall{sums, 1, columns, {begin, end}});
     });
 }
 

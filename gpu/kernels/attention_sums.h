@@ -12,7 +12,7 @@ namespace kvscope::gpu {
 
 struct AttentionSumsCall {
     AttentionCall attention;
-    void* normalisers = nullptr; ///< [slots, R] of SoftmaxNormaliser<double>, fast: <float>
+    SoftmaxNormaliser* normalisers = nullptr; ///< [slots, R]
     /// Chunks: padding of a last chunk shorter than C, as the reference codes have it (C8): `zeroKeys` keys of logit 0
     /// take part in its softmax, and `uniformRows` rows add 1/C to each of its keys.
     std::int64_t zeroKeys = 0, uniformRows = 0;

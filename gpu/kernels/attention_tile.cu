@@ -1,20 +1,17 @@
-// The attention map at screen resolution. A block takes 64 keys and loops over the rows that see them, tile by tile:
+// The attention map at screen resolution. A block keeps 64 keys and walks over the rows that see them, tile by tile:
 // the weights of the heads are combined, every pixel takes the maximum of its cells, and the keys' sums are kept for
 // the marginal. The maximum is one of integers, so the order of blocks does not matter.
 #include "gpu/kernels/attention_tile.h"
 
-#include "gpu/kernels/attention_rows.h"
+#include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/map_steps.h"
 #include "gpu/kernels/stop_word.h"
-#include "gpu/kernels/tensor_tile.h"
 
 namespace kvscope::gpu {
 
 namespace {
 
-constexpr int kStride = kTile + 1;
-constexpr int kKeysPerItem = 4; // neighbouring keys of a row that one thread computes
-constexpr int kItemsPerRow = kTile / kKeysPerItem;
+constexpr int kPixelThreads = 256;
 constexpr std::int64_t kWantedBlocks = 1024;
 constexpr std::int64_t kMostRowTiles =
     256; // per block, so that a stop need not wait for long rows, and for sums in float
@@ -42,49 +39,61 @@ struct MapCall {
 };
 
 template <class Tile> struct Shared {
-    union { // as in attention_sums.cu
-        typename Tile::Shared tile;
-        typename Tile::Value weights[kTile * kStride];
-    };
-    TilePlaces places;
-    SoftmaxNormaliser<typename Tile::Value> normalisers[kTile];
-    std::int32_t keyPixels[kTile]; ///< pixel column of each key; -1: outside of the rectangle
-    static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
+    using Number = typename Tile::Value;
+    typename Tile::Shared tile;
+    TileSide keys, rows[3];
+    WeightShift<Number> shifts[3][kTile];
+    std::int32_t pixelRows[3][kTile]; ///< of the tile's queries
+    std::int32_t keyPixels[kTile];    ///< pixel column of each key; -1: outside of the rectangle
+    unsigned whole[2];
+    Number keySums[Tile::kColumnWarps][kTile]; ///< of the warps that share keys
 };
 
+/// Places in a tile and members of the group, the same for a whole launch.
+struct Group {
+    int places, members;
+    HeadRule rule;
+    bool isLogits;
+};
+
+/// The larger one; NaN is larger than all.
+template <class Number> __device__ __forceinline__ Number largerOf(Number a, Number b) {
+    return a < b || b != b ? b : a;
+}
+
+/// Combines the weights of a query's heads, which lie in neighbouring columns. The cell of a query is then at the
+/// first of its columns that the thread has, and the lanes that share the query have the same.
 template <class Tile>
-__device__ __forceinline__ void storeWeights(Shared<Tile>& s, bool logits,
-                                             const typename Tile::Value (&values)[kTileValues]) {
+__device__ __forceinline__ void combineHeads(const Group& group, typename Tile::Value (&weights)[Tile::kPerSlot]) {
     using Number = typename Tile::Value;
-    for (int v = 0; v < kTileValues; ++v) {
-        const int row = Tile::rowOf(v);
-        Number& weight = s.weights[row * kStride + Tile::keyOf(v)];
-        weight = logits ? values[v] : softmaxExp(values[v] - s.normalisers[row].rowMax) * s.normalisers[row].inverseSum;
+    const auto both = [&](Number a, Number b) { return group.rule == HeadRule::Max ? largerOf(a, b) : a + b; };
+    KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; k += 2) {
+        Number& cell = weights[k];
+        if (group.places > 1) cell = both(cell, weights[k + 1]);
+        if (group.places > 2) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 1));
+        if (group.places > 4) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 2));
     }
+    KVSCOPE_UNROLL for (int k = 0; group.places > 8 && k < Tile::kPerSlot; k += 4) weights[k] =
+        both(weights[k], weights[k + 2]);
+    if (group.places > 16) weights[0] = both(weights[0], weights[4]);
+    if (group.rule != HeadRule::Mean || group.members == 1) return;
+    KVSCOPE_UNROLL for (Number& weight : weights) weight = weight / Number(group.members);
 }
 
-/// The cell of one query and one key: its heads' weights, which lie in neighbouring rows, combined.
-template <class Number> __device__ __forceinline__ Number combined(const Number* weights, int members, HeadRule rule) {
-    Number cell = weights[0];
-    for (int i = 1; i < members; ++i) {
-        const Number other = weights[i * kStride];
-        cell = rule == HeadRule::Max ? (cell < other ? other : cell) : cell + other;
-    }
-    return rule == HeadRule::Mean ? cell / Number(members) : cell;
-}
-
-/// The maximum over 16 neighbouring lanes.
-__device__ __forceinline__ unsigned largestOfLanes(unsigned bits) {
-    for (int half = kItemsPerRow / 2; half > 0; half /= 2) {
-        const unsigned other = __shfl_xor_sync(kAllLanes, bits, half);
-        bits = bits > other ? bits : other;
-    }
-    return bits;
+/// Whether this thread answers for the cell in column k of its values.
+template <class Tile> __device__ __forceinline__ bool ownsCell(int places, int k) {
+    return Tile::columnOf(k) % places == 0;
 }
 
 __device__ __forceinline__ void raisePixel(const MapCall& call, std::int64_t y, std::int64_t x, unsigned bits) {
     if (bits != 0) atomicMax(&call.pixels[y * call.tile.width + x], bits);
 }
+
+/// Pixels of the tile's first and last key that lie in the rectangle.
+struct PixelSpan {
+    std::int32_t first, last;
+    __device__ __forceinline__ bool isFew() const { return last <= first + 1; }
+};
 
 template <class Tile>
 __device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTileCall& t, std::int64_t keyTile) {
@@ -95,112 +104,174 @@ __device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTile
                                        : static_cast<std::int32_t>(pieceOf(t.keyEnd - t.keyBegin, t.width, offset));
 }
 
-/// Pixels of the tile's first and last key that lie in the rectangle.
-struct PixelSpan {
-    std::int32_t first, last;
-};
-
 template <class Tile>
 __device__ __forceinline__ PixelSpan pixelsOf(const Shared<Tile>& s, const AttentionTileCall& t, std::int64_t keyTile) {
     const std::int64_t first = t.keyBegin - keyTile * kTile, last = t.keyEnd - 1 - keyTile * kTile;
     return {s.keyPixels[first > 0 ? first : 0], s.keyPixels[last < kTile ? last : kTile - 1]};
 }
 
-/// Combines the heads for four keys of one query and updates their pixels' maxima. The cells stay in the first head's
-/// row for the column sums. All threads of a warp must call it together; `query` may be past the end.
-template <class Tile>
-__device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call, PixelSpan span, int query,
-                                           std::int64_t rowTile) {
-    const AttentionTileCall& t = call.tile;
-    const AttentionCall& a = t.attention;
-    const std::int64_t row = rowTile * queriesPerTile(a) + query;
-    const bool there = query < queriesPerTile(a) && row < a.queryCount;
-    const std::int64_t y = there ? t.pixelRows[row] : 0;
-    const bool few = span.last <= span.first + 1; // all keys fall into one or two pixels
-    unsigned bestFirst = 0, bestLast = 0;
-    for (int i = 0; there && i < kKeysPerItem; ++i) {
-        const int k = threadIdx.x % kItemsPerRow * kKeysPerItem + i, first = query * a.largestGroup;
-        const std::int32_t x = s.keyPixels[k];
-        if (x < 0 || !sees(a.mask, s.places.rowPositions[first], s.places.keyPositions[k])) continue;
-        auto* weights = &s.weights[first * kStride + k];
-        const auto cell = combined(weights, a.largestGroup, t.combine);
-        *weights = cell;
-        const unsigned bits = pixelBits(static_cast<float>(cell));
-        if (!few)
-            raisePixel(call, y, x, bits);
-        else if (x == span.first)
-            bestFirst = bits > bestFirst ? bits : bestFirst;
-        else
-            bestLast = bits > bestLast ? bits : bestLast;
+/// Maxima of two neighbouring pixels, over the lanes whose numbers differ in the bits of `lanes`.
+struct TwoPixels {
+    unsigned bits[2] = {0, 0};
+
+    __device__ __forceinline__ void raise(bool isFirst, unsigned value) {
+        unsigned& best = bits[isFirst ? 0 : 1];
+        best = value > best ? value : best;
     }
-    if (!few) return; // uniform over the block
-    bestFirst = largestOfLanes(bestFirst);
-    bestLast = largestOfLanes(bestLast);
-    if (threadIdx.x % kItemsPerRow == 0) {
-        raisePixel(call, y, span.first, bestFirst);
-        raisePixel(call, y, span.last, bestLast);
+    __device__ __forceinline__ void gather(int lanes) {
+        for (int half = 1; half < kWarp; half *= 2) {
+            if ((lanes & half) == 0) continue;
+            for (unsigned& best : bits) {
+                const unsigned other = __shfl_xor_sync(kAllLanes, best, half);
+                best = other > best ? other : best;
+            }
+        }
+    }
+    __device__ __forceinline__ void write(const MapCall& call, std::int64_t y, PixelSpan span) const {
+        raisePixel(call, y, span.first, bits[0]);
+        raisePixel(call, y, span.last, bits[1]);
+    }
+};
+
+/// The maxima of one row of pixels, kept while tiles lie in it.
+struct PixelRun {
+    std::int64_t y = -1;
+    TwoPixels best;
+
+    /// All threads of a warp call it together.
+    __device__ __forceinline__ void turnTo(const MapCall& call, std::int64_t next, PixelSpan span) {
+        if (y >= 0) {
+            best.gather(kWarp - 1);
+            if (threadIdx.x % kWarp == 0) best.write(call, y, span);
+        }
+        y = next;
+        best = {};
+    }
+};
+
+/// Updates pixels and sums of keys by the cells of a tile, weights[slot][first column of a query].
+template <class Tile>
+__device__ __forceinline__ void addCells(const Shared<Tile>& s, const MapCall& call, const Group& group,
+                                         const TileWalk& walk, PixelSpan span, PixelRun& run,
+                                         const typename Tile::Value (&weights)[Tile::kSlots][Tile::kPerSlot],
+                                         typename Tile::Value (&keySums)[Tile::kSlots]) {
+    constexpr int kAcrossRows = 4 + 8 + 16; // the lanes of a query's columns have other keys
+    const AttentionCall& a = call.tile.attention;
+    const std::int64_t queries = a.queryCount - walk.tile * queriesPerTile(a);
+    const int last = static_cast<int>(queries < queriesPerTile(a) ? queries : queriesPerTile(a)) - 1;
+    const std::int32_t* pixelRows = s.pixelRows[walk.place];
+    const bool isOneRow = span.isFew() && pixelRows[0] == pixelRows[last];
+    if (!isOneRow || run.y != pixelRows[0]) run.turnTo(call, isOneRow ? pixelRows[0] : -1, span);
+    KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+        const bool owns = ownsCell<Tile>(group.places, k);
+        const int column = Tile::columnOf(k), query = column / group.places;
+        TwoPixels cells;
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+            const int key = Tile::rowOf(slot);
+            const std::int32_t x = s.keyPixels[key];
+            const bool seen = walk.isWhole() || isSeen(a, s.rows[walk.place], column, s.keys, key);
+            if (!owns || x < 0 || !seen) continue;
+            if (!group.isLogits) keySums[slot] += weights[slot][k];
+            const unsigned bits = pixelBits(static_cast<float>(weights[slot][k]));
+            if (span.isFew())
+                cells.raise(x == span.first, bits);
+            else
+                raisePixel(call, pixelRows[query], x, bits);
+        }
+        if (isOneRow) {
+            run.best.raise(true, cells.bits[0]);
+            run.best.raise(false, cells.bits[1]);
+        } else if (span.isFew()) {
+            cells.gather(kAcrossRows);
+            if (owns && query <= last && Tile::lane() < 4) cells.write(call, pixelRows[query], span);
+        }
     }
 }
 
-/// Weights of the tile that enter a column sum: masked ones are 0.
+/// Writes the sums of the block's keys.
 template <class Tile>
-__device__ __forceinline__ typename Tile::Value sumOfKey(const Shared<Tile>& s, const AttentionCall& a,
-                                                         std::int64_t rowTile) {
-    typename Tile::Value sum = 0;
-    for (int query = 0; query < queriesPerTile(a) && rowTile * queriesPerTile(a) + query < a.queryCount; ++query)
-        sum += s.weights[query * a.largestGroup * kStride + threadIdx.x];
-    return sum;
+__device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to,
+                                             typename Tile::Value (&keySums)[Tile::kSlots]) {
+    KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+        for (int half = 1; half < 4; half *= 2) keySums[slot] += __shfl_xor_sync(kAllLanes, keySums[slot], half);
+        if (Tile::lane() % 4 == 0) s.keySums[Tile::columnWarp()][Tile::rowOf(slot)] = keySums[slot];
+    }
+    __syncthreads();
+    if (threadIdx.x >= kTile) return;
+    double sum = 0;
+    for (int warp = 0; warp < Tile::kColumnWarps; ++warp) sum += double(s.keySums[warp][threadIdx.x]);
+    to[threadIdx.x] = sum;
 }
 
-template <class Tile> __global__ void __launch_bounds__(kTileThreads, Tile::kBlocks) mapKernel(MapCall call) {
+template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) mapKernel(MapCall call) {
     using Number = typename Tile::Value;
-    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    auto& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.tile.attention;
     if (isStopped(a.stop)) return;
     const LogitShape<Number> shape(a);
-    const std::int64_t place = call.beginTile + blockIdx.x, keyTile = call.grid.firstKeyTile + place;
-    const bool logits = !call.tile.normalisers;
+    const Group group{placesPerQuery(a), a.groups[1] - a.groups[0], call.tile.combine, !call.tile.normalisers};
+    const std::int64_t block = call.beginTile + blockIdx.x, keyTile = call.grid.firstKeyTile + block;
     TileRange range = rowTilesFor(a, 0, keyTile);
     const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
-    placeKeys(s.places, a, 0, keyTile);
+    const auto place = [&](int at, std::int64_t rowTile) {
+        placeRows(s.rows[at], a, 0, rowTile);
+        if (threadIdx.x >= kTile) return;
+        const std::int64_t row = rowTile * queriesPerTile(a) + threadIdx.x;
+        s.pixelRows[at][threadIdx.x] = row < a.queryCount ? call.tile.pixelRows[row] : -1;
+        s.shifts[at][threadIdx.x] =
+            shiftOf<Number>(call.tile.normalisers, group.isLogits ? -1 : s.rows[at].rowSlots[threadIdx.x]);
+    };
+    placeKeys(s.keys, a, 0, keyTile);
     placePixels(s, call.tile, keyTile);
-    __syncthreads();
+    for (int ahead = 0; ahead < 2; ++ahead) place(ahead, range.begin + ahead);
+    TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
+                                    [&](std::int64_t rowTile) { return isWhole(a, 0, rowTile, keyTile); }));
     const PixelSpan span = pixelsOf(s, call.tile, keyTile);
-    Number keySum = 0;
-    for (std::int64_t rowTile = range.begin; rowTile < range.end; ++rowTile) {
-        __syncthreads();
-        placeRows(s.places, a, 0, rowTile);
-        __syncthreads();
-        if (threadIdx.x < kTile) {
-            const std::int64_t slot = s.places.rowSlots[threadIdx.x];
-            const auto* normalisers = static_cast<const SoftmaxNormaliser<Number>*>(call.tile.normalisers);
-            s.normalisers[threadIdx.x] = slot < 0 || logits ? SoftmaxNormaliser<Number>{0, 0} : normalisers[slot];
+    PixelRun run;
+    Number keySums[Tile::kSlots] = {};
+    Tile tile;
+    if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
+    for (; !walk.isAtEnd(); walk.step()) {
+        Number values[Tile::kSlots][Tile::kPerSlot];
+        tile.multiply(
+            s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[walk.place]), walk.stage,
+            [&] {
+                if (!walk.isLast()) tile.fetch(s.tile, queriesOf(a, s.rows[walk.placeAfter(1)]), 1 - walk.stage);
+            },
+            values);
+        place(walk.placeAfter(2), walk.tile + 2);
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+            const int column = Tile::columnOf(k);
+            const auto shift = s.shifts[walk.place][column];
+            const bool isMember = column % group.places < group.members;
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+                Number& value = values[slot][k];
+                value = shape.of(value);
+                if (!group.isLogits)
+                    value = shift.weightOf(value);
+                else if (isMember)
+                    value = value / kLogitsPerNat<Number>;
+                else
+                    value = group.rule == HeadRule::Max ? -Number(__builtin_inff()) : Number(0);
+            }
         }
-        Number values[kTileValues];
-        Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
-        makeLogits<Tile>(a, s.places, shape, isWhole(a, s.places, 0, rowTile, keyTile), values);
-        __syncthreads();
-        storeWeights(s, logits, values);
-        __syncthreads();
-        for (int first = 0; first < queriesPerTile(a); first += kTileThreads / kItemsPerRow)
-            raiseQuery(s, call, span, first + static_cast<int>(threadIdx.x) / kItemsPerRow, rowTile);
-        __syncthreads();
-        if (threadIdx.x < kTile && !logits) keySum += sumOfKey(s, a, rowTile);
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) combineHeads<Tile>(group, values[slot]);
+        addCells<Tile>(s, call, group, walk, span, run, values, keySums);
     }
-    if (threadIdx.x < kTile)
-        call.keySums[(blockIdx.y * call.grid.keyTiles + place) * kTile + threadIdx.x] = double(keySum);
+    run.turnTo(call, -1, span);
+    writeKeySums<Tile>(s, call.keySums + (blockIdx.y * call.grid.keyTiles + block) * kTile, keySums);
 }
 
-__global__ void __launch_bounds__(kTileThreads) clearPixelsKernel(MapCall call) {
-    const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
+__global__ void __launch_bounds__(kPixelThreads) clearPixelsKernel(MapCall call) {
+    const std::int64_t i = std::int64_t{blockIdx.x} * kPixelThreads + threadIdx.x;
     if (i < call.tile.height * call.tile.width) call.pixels[i] = 0;
 }
 
 /// Converts pixels to floats and adds up the columns' sums in key order.
-__global__ void __launch_bounds__(kTileThreads) finishMapKernel(MapCall call) {
+__global__ void __launch_bounds__(kPixelThreads) finishMapKernel(MapCall call) {
     const AttentionTileCall& t = call.tile;
-    const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
+    const std::int64_t i = std::int64_t{blockIdx.x} * kPixelThreads + threadIdx.x;
     if (i < t.height * t.width) t.cells[i] = valueOfPixel(call.pixels[i]);
     if (i >= t.width) return;
     const std::int64_t length = t.keyEnd - t.keyBegin, origin = call.grid.firstKeyTile * kTile;
@@ -226,15 +297,15 @@ void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t be
     const TileGrid grid = gridOf(tile);
     auto* keySums = static_cast<double*>(tile.scratch);
     const MapCall call{tile, grid, keySums, reinterpret_cast<unsigned*>(keySums + keySumsOf(grid)), beginTile};
-    const Grid pixels{(tile.height * tile.width + kTileThreads - 1) / kTileThreads};
+    const Grid pixels{(tile.height * tile.width + kPixelThreads - 1) / kPixelThreads};
     const bool isLast = endTile >= grid.keyTiles;
-    if (beginTile == 0) launch("clearing the map", clearPixelsKernel, pixels, kTileThreads, 0, stream, call);
+    if (beginTile == 0) launch("clearing the map", clearPixelsKernel, pixels, kPixelThreads, 0, stream, call);
     withTile(tile.attention, [&](auto kind) {
         using Tile = decltype(kind);
         launch("attention map", mapKernel<Tile>, {(isLast ? grid.keyTiles : endTile) - beginTile, grid.splits},
-               kTileThreads, sizeof(Shared<Tile>), stream, call);
+               Tile::kThreads, sizeof(Shared<Tile>), stream, call);
     });
-    if (isLast) launch("finishing the map", finishMapKernel, pixels, kTileThreads, 0, stream, call);
+    if (isLast) launch("finishing the map", finishMapKernel, pixels, kPixelThreads, 0, stream, call);
 }
 
 } // namespace kvscope::gpu

@@ -16,7 +16,7 @@ struct AttentionTileCall {
     /// keys: one KV head. heads: the query heads to combine. queryRows: the rows to compute.
     AttentionCall attention;
     /// [slots, R] as softmaxNormalisers writes them, or {lse, 1} where the lse is known. Null: the map shows logits.
-    const void* normalisers = nullptr;
+    const SoftmaxNormaliser* normalisers = nullptr;
     HeadRule combine = HeadRule::Mean;
     const std::int32_t* pixelRows = nullptr; ///< [R] pixel row of each row looked at
     std::int64_t keyBegin = 0, keyEnd = 0;   ///< keys of the rectangle

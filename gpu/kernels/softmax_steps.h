@@ -9,13 +9,37 @@
 // Online softmax and masks of tiles. Exact arithmetic runs in double with the portable exponential, fast in float.
 namespace kvscope::gpu {
 
-KVSCOPE_PORTABLE double softmaxExp(double x) { return portableExp(x); }
+KVSCOPE_PORTABLE double softmaxExp(double x) {
+#if defined(__CUDA_ARCH__)
+    return portableExpOf<double, std::uint64_t>(x, [](double a, double b, double c) { return fma(a, b, c); });
+#else
+    return portableExp(x);
+#endif
+}
 
 KVSCOPE_PORTABLE float softmaxExp(float x) {
 #if defined(__CUDA_ARCH__)
     return __expf(x);
 #else
     return std::exp(x);
+#endif
+}
+
+/// Logits inside tiles are in this unit: in exact arithmetic natural; in fast arithmetic ln 2, because the device's
+/// exponential has base 2.
+template <class Number> inline constexpr Number kLogitsPerNat = 1;
+template <> inline constexpr float kLogitsPerNat<float> = 1.44269504F; // 1 / ln 2
+
+/// e to the power of x units: softmax weights from logits in tiles.
+KVSCOPE_PORTABLE double powerOf(double x) { return softmaxExp(x); }
+
+KVSCOPE_PORTABLE float powerOf(float x) {
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__)
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+#else
+    return std::exp2(x);
 #endif
 }
 
@@ -57,12 +81,14 @@ template <class Number> struct OnlineSoftmax {
 };
 
 /// Shift and factor of softmax weights: weight = e^(logit - rowMax) * inverseSum.
-template <class Number> struct SoftmaxNormaliser { Number rowMax, inverseSum; };
+struct SoftmaxNormaliser {
+    double rowMax, inverseSum;
+};
 
 /// A query that sees no key has inverseSum 0, and a rowMax for which e^(-infinity - rowMax) is 0.
-template <class Number> KVSCOPE_PORTABLE SoftmaxNormaliser<Number> normaliserOf(const OnlineSoftmax<double>& sum) {
-    return {Number(sum.rowMax == -__builtin_inf() ? 0 : sum.rowMax),
-            Number(sum.rowSum > 0 || sum.rowSum != sum.rowSum ? 1 / sum.rowSum : 0)};
+KVSCOPE_PORTABLE SoftmaxNormaliser normaliserOf(const OnlineSoftmax<double>& sum) {
+    return {sum.rowMax == -__builtin_inf() ? 0 : sum.rowMax,
+            sum.rowSum > 0 || sum.rowSum != sum.rowSum ? 1 / sum.rowSum : 0};
 }
 
 /// Positions of some queries and of some keys, first and last.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "gpu/kernels/attention_call.h"
 #include "gpu/kernels/logit_tile.h"
 
 #include <type_traits>
@@ -148,14 +147,6 @@ template <class Work> void withFastTile(ElementType type, const Work& work) {
         work(TensorTile<Float16>{});
     else
         work(PlainTile<float>{});
-}
-
-/// Calls work with the tile type for the rows and the arithmetic.
-template <class Work> void withTile(const AttentionCall& call, const Work& work) {
-    if (call.arithmetic == KernelArithmetic::Fast)
-        withFastTile(call.queries.type, work);
-    else
-        work(PlainTile<double>{});
 }
 
 } // namespace kvscope::gpu

@@ -1,22 +1,18 @@
-// Weighted attention. A block takes a tile of query rows over a part of the terms of their group: logits of 64 terms at
-// a time, their online softmax, four threads to a row, and the weighted values in registers, which are rescaled when
-// the row's maximum rises. The second kernel merges the parts, one warp to a row.
+// Weighted attention. A block keeps a tile of query rows and walks over a part of the terms of their group: logits of
+// 64 terms at a time, their online softmax, and the weighted values, all in registers of the warp that has the row. The
+// second kernel merges the parts, one warp to a row.
 #include "gpu/kernels/weighted_attention.h"
 
-#include "gpu/kernels/attention_rows.h"
+#include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/lanes.h"
 #include "gpu/kernels/stop_word.h"
-#include "gpu/kernels/tensor_tile.h"
 
 namespace kvscope::gpu {
 
 namespace {
 
-constexpr int kStride = kTile + 1;
-constexpr int kPanels = 2; // 64 columns of the values each
-constexpr std::int64_t kColumns = kPanels * kTile;
-constexpr int kRowThreads = kTileThreads / kTile;
-constexpr int kRowTerms = kTile / kRowThreads;
+constexpr std::int64_t kColumns = 128; // of the values, per block
+constexpr int kMergeThreads = 256;
 constexpr std::int64_t kWantedBlocks = 512, kLeastTiles = 8; // per part
 
 /// Sums of a row over some terms, relative to e^rowMax.
@@ -31,13 +27,19 @@ struct WeightedWork {
     void* outputs;         ///< [splits, slots R, dv] of the tile's numbers
 };
 
-template <class Tile> struct Shared {
-    using Number = typename Tile::Value;
-    typename Tile::Shared tile;
-    Number weights[kTile * kStride]; ///< logits, then x e^(l - rowMax)
-    Number numerator[kTile], denominator[kTile], rescale[kTile];
+/// 64 terms: their keys, values and weights.
+template <class Number> struct TermSide {
+    TileSide keys;
     std::int64_t valueOffsets[kTile];
-    TilePlaces places;
+    struct {
+        Number numerator, denominator;
+    } weights[kTile];
+};
+
+template <class Tile> struct Shared {
+    typename Tile::SharedWithValues tile;
+    TileSide rows;
+    TermSide<typename Tile::Value> terms[3];
 };
 
 /// Terms of a group that queries up to `last` may see.
@@ -45,108 +47,146 @@ KVSCOPE_PORTABLE std::int64_t termsUntil(const WeightedAttentionCall& call, std:
     return listed + (last + 1 > call.tail ? last + 1 - call.tail : 0);
 }
 
-/// Fills in 64 terms from `first` on; a barrier must follow.
-template <class Tile>
-__device__ __forceinline__ void placeTerms(Shared<Tile>& s, const WeightedAttentionCall& call, std::int64_t group,
-                                           std::int64_t first, std::int64_t terms) {
-    using Number = typename Tile::Value;
+/// The terms of one group for a tile of queries.
+struct GroupTerms {
+    std::int64_t begin, listed, count, kvHead;
+    std::int64_t skipped; ///< terms before the sliding window, where none is listed
+
+    __device__ __forceinline__ GroupTerms(const WeightedAttentionCall& call, std::int64_t group, PositionSpan queries)
+        : begin(call.offsets[group]), listed(call.offsets[group + 1] - begin),
+          count(termsUntil(call, listed, queries.last)), kvHead(call.kvHeads[group]),
+          skipped(listed > 0 ? 0 : termsUntil(call, 0, keysSeenBy(call.attention.mask, queries).first - 1)) {}
+
+    /// Tiles of terms that some of the queries see, among those of a part.
+    __device__ __forceinline__ TileRange tilesOf(const WeightedWork& work, std::int64_t split) const {
+        const std::int64_t first = split * work.tilesPerSplit, all = (count + kTile - 1) / kTile,
+                           end = first + work.tilesPerSplit, seen = skipped / kTile;
+        return {first > seen ? first : seen, end < all ? end : all};
+    }
+    /// Whether every query from position `first` on sees every term of the tile.
+    __device__ __forceinline__ bool isWhole(const WeightedAttentionCall& call, std::int64_t tile,
+                                            std::int64_t first) const {
+        const std::int64_t end = (tile + 1) * kTile, lastToken = call.tail - 1 + (end > listed ? end - listed : 0);
+        return call.attention.mask.slidingWindow == 0 && end <= count && lastToken <= first;
+    }
+};
+
+/// Fills in the terms of a tile; a barrier must follow.
+template <class Number>
+__device__ __forceinline__ void placeTerms(TermSide<Number>& side, const WeightedAttentionCall& call,
+                                           const GroupTerms& terms, std::int64_t tile) {
     const int k = threadIdx.x;
     if (k >= kTile) return;
-    const std::int64_t term = first + k, begin = call.offsets[group], listed = call.offsets[group + 1] - begin;
-    const bool isListed = term < listed;
-    const std::int64_t token = isListed ? call.tokens[begin + term] : call.tail + term - listed;
+    const std::int64_t term = tile * kTile + k;
+    const bool there = term < terms.count, isListed = term < terms.listed;
+    const std::int64_t token = isListed ? call.tokens[terms.begin + term] : call.tail + term - terms.listed;
     const DeviceRows& keys = call.attention.keys;
-    const std::int64_t kv = call.kvHeads[group];
-    s.places.keyOffsets[k] = term < terms ? kv * keys.headStride + token * keys.width : -1;
-    s.places.keyPositions[k] = token;
-    s.valueOffsets[k] = term < terms ? kv * call.values.headStride + token * call.values.width : -1;
-    s.numerator[k] = isListed ? Number(call.numerator[begin + term]) : Number(1);
-    s.denominator[k] = isListed ? Number(call.denominator[begin + term]) : Number(1);
+    side.keys.offsets[k] = there ? terms.kvHead * keys.headStride + token * keys.width : -1;
+    side.keys.positions[k] = token;
+    side.valueOffsets[k] = there ? terms.kvHead * call.values.headStride + token * call.values.width : -1;
+    side.weights[k] = {isListed ? Number(call.numerator[terms.begin + term]) : Number(1),
+                       isListed ? Number(call.denominator[terms.begin + term]) : Number(1)};
 }
 
-/// Adds the tile's terms to the row of this thread, of which it has kRowTerms; logits become weights.
-template <class Tile> __device__ __forceinline__ void addTerms(Shared<Tile>& s, RowSums<typename Tile::Value>& row) {
-    using Number = typename Tile::Value;
-    const Number none = -Number(__builtin_inff());
-    const int r = threadIdx.x / kRowThreads, first = threadIdx.x % kRowThreads * kRowTerms;
-    Number* weights = s.weights + r * kStride;
+/// The largest or the sum over the four lanes that share a row.
+template <class Number, class Both> __device__ __forceinline__ Number overRow(Number value, const Both& both) {
+    value = both(value, __shfl_xor_sync(kAllLanes, value, 1));
+    return both(value, __shfl_xor_sync(kAllLanes, value, 2));
+}
+
+/// Adds a row's terms of this thread: its logits become weights x e^(l - rowMax). Returns the factor of all that was
+/// added before.
+template <class Number, int Count, class WeightsOf>
+__device__ __forceinline__ Number addTerms(RowSums<Number>& row, Number (&logits)[Count], const WeightsOf& weightsOf) {
     Number largest = row.rowMax;
-    for (int k = first; k < first + kRowTerms; ++k) largest = weights[k] > largest ? weights[k] : largest;
-    for (int half = kRowThreads / 2; half > 0; half /= 2) {
-        const Number other = __shfl_xor_sync(kAllLanes, largest, half);
-        largest = other > largest ? other : largest;
-    }
-    const Number factor = largest == row.rowMax ? Number(1) : softmaxExp(row.rowMax - largest);
+    KVSCOPE_UNROLL for (const Number logit : logits) largest = logit > largest ? logit : largest;
+    largest = overRow(largest, [](Number a, Number b) { return a > b ? a : b; });
+    const Number shift = largest == -Number(__builtin_inff()) ? Number(0) : largest; // nothing seen: e^-infinity is 0
+    const Number factor = powerOf(row.rowMax - shift);
     row = {largest, row.rowSum * factor, row.squares * factor * factor};
-    for (int k = first; k < first + kRowTerms; ++k) {
-        const Number power = weights[k] == none ? Number(0) : softmaxExp(weights[k] - largest);
-        const Number weight = s.numerator[k] * power;
-        row.rowSum += s.denominator[k] * power;
-        row.squares += weight * weight;
-        weights[k] = weight;
+    KVSCOPE_UNROLL for (int k = 0; k < Count; ++k) {
+        const Number power = powerOf(logits[k] - shift);
+        const auto weights = weightsOf(k);
+        logits[k] = weights.numerator * power;
+        row.rowSum += weights.denominator * power;
+        row.squares += logits[k] * logits[k];
     }
-    if (first == 0) s.rescale[r] = factor;
+    return factor;
 }
 
-template <class Tile> __global__ void __launch_bounds__(kTileThreads) weightedKernel(WeightedWork work) {
+template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) weightedKernel(WeightedWork work) {
     using Number = typename Tile::Value;
-    Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    auto& s = sharedAs<Shared<Tile>>();
     const WeightedAttentionCall& call = work.call;
     const AttentionCall& a = call.attention;
     if (isStopped(a.stop)) return;
     const LogitShape<Number> shape(a);
     const std::int64_t group = blockIdx.y, rowTile = blockIdx.x, split = blockIdx.z % work.splits,
-                       column = blockIdx.z / work.splits * kColumns,
-                       listed = call.offsets[group + 1] - call.offsets[group];
-    placeRows(s.places, a, group, rowTile);
-    const PositionSpan rows = spanOfRows(a, rowTile);
-    const std::int64_t terms = termsUntil(call, listed, rows.last), end = (split + 1) * work.tilesPerSplit * kTile;
-    const std::int64_t firstSeen = termsUntil(call, listed, keysSeenBy(a.mask, rows).first - 1); // of the tail
-    RowSums<Number> row{-Number(__builtin_inff()), 0, 0};
-    Number outputs[kPanels][kTileValues] = {};
-    for (std::int64_t first = split * work.tilesPerSplit * kTile; first < (end < terms ? end : terms); first += kTile) {
-        if (first >= listed && first + kTile <= firstSeen) continue; // before the sliding window
-        __syncthreads();
-        placeTerms(s, call, group, first, terms);
-        __syncthreads();
-        Number values[kTileValues];
-        Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, false, values);
-        makeLogits<Tile>(a, s.places, shape, false, values);
-        for (int v = 0; v < kTileValues; ++v) s.weights[Tile::rowOf(v) * kStride + Tile::keyOf(v)] = values[v];
-        __syncthreads();
-        addTerms(s, row);
-        __syncthreads();
-        KVSCOPE_UNROLL for (int panel = 0; panel < kPanels; ++panel) {
-            for (int v = 0; v < kTileValues; ++v) outputs[panel][v] *= s.rescale[Tile::rowOf(v)];
-            if (column + panel * kTile < call.values.width)
-                Tile::addWeighted(s.tile, s.weights, kStride,
-                                  {call.values.data, call.values.type, call.values.width, s.valueOffsets},
-                                  column + panel * kTile, outputs[panel]);
-        }
-    }
+                       column = blockIdx.z / work.splits * kColumns;
+    const PositionSpan queries = spanOfRows(a, rowTile);
+    const GroupTerms terms(call, group, queries);
+    const TileRange range = terms.tilesOf(work, split);
+    placeRows(s.rows, a, group, rowTile);
+    for (int ahead = 0; ahead < 2; ++ahead) placeTerms(s.terms[ahead], call, terms, range.begin + ahead);
     __syncthreads();
-    for (int half = kRowThreads / 2; half > 0; half /= 2) {
-        row.rowSum += __shfl_xor_sync(kAllLanes, row.rowSum, half);
-        row.squares += __shfl_xor_sync(kAllLanes, row.squares, half);
+    const auto valuesOf = [&](int place) -> TileRows {
+        return {call.values.data, call.values.type, call.values.width, s.terms[place].valueOffsets};
+    };
+    RowSums<Number> rows[Tile::kSlots];
+    for (RowSums<Number>& row : rows) row = {-Number(__builtin_inff()), 0, 0};
+    typename Tile::Outputs outputs = {};
+    TileWalk walk(range, {0, 0});
+    Tile tile;
+    if (!walk.isAtEnd()) tile.start(s.tile, queriesOf(a, s.rows), keysOf(a, s.terms[0].keys));
+    for (; !walk.isAtEnd(); walk.step()) {
+        Number weights[Tile::kSlots][Tile::kPerSlot];
+        const auto& side = s.terms[walk.place];
+        tile.multiply(
+            s.tile, queriesOf(a, s.rows), keysOf(a, side.keys), walk.stage,
+            [&] { tile.fetchValues(s.tile, valuesOf(walk.place), column); }, weights);
+        placeTerms(s.terms[walk.placeAfter(2)], call, terms, walk.tile + 2);
+        makeLogits<Tile>(shape, terms.isWhole(call, walk.tile, queries.first), weights,
+                         [&](int row, int key) { return isSeen(a, s.rows, row, side.keys, key); });
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+            const Number factor = addTerms(rows[slot], weights[slot], [&](int k) { return side.weights[Tile::columnOf(k)]; });
+            KVSCOPE_UNROLL for (int n = 0; n < kColumns / 8; ++n) {
+                KVSCOPE_UNROLL for (int j = 0; j < 2; ++j) Tile::outputAt(outputs, slot, n, j) *= factor;
+            }
+        }
+        tile.addWeighted(
+            s.tile, weights, valuesOf(walk.place), column,
+            [&] {
+                if (!walk.isLast()) tile.fetch(s.tile, keysOf(a, s.terms[walk.placeAfter(1)].keys), 1 - walk.stage);
+            },
+            outputs);
     }
-    const std::int64_t part = split * a.slotCount * a.queryCount, slot = s.places.rowSlots[threadIdx.x / kRowThreads];
-    if (column == 0 && slot >= 0 && threadIdx.x % kRowThreads == 0)
-        work.sums[part + slot] = {double(row.rowMax), double(row.rowSum), double(row.squares)};
-    KVSCOPE_UNROLL for (int panel = 0; panel < kPanels; ++panel) {
-        for (int v = 0; v < kTileValues; ++v) {
-            const std::int64_t to = s.places.rowSlots[Tile::rowOf(v)], c = column + panel * kTile + Tile::keyOf(v);
-            if (to >= 0 && c < call.values.width)
-                static_cast<Number*>(work.outputs)[(part + to) * call.values.width + c] = outputs[panel][v];
+    const std::int64_t part = split * a.slotCount * a.queryCount;
+    const auto sum = [](Number x, Number y) { return x + y; };
+    KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+        const RowSums<Number> row{rows[slot].rowMax, overRow(rows[slot].rowSum, sum),
+                                  overRow(rows[slot].squares, sum)};
+        const std::int64_t to = s.rows.rowSlots[Tile::rowOf(slot)];
+        if (to < 0) continue;
+        if (column == 0 && Tile::lane() % 4 == 0)
+            work.sums[part + to] = {double(row.rowMax) / double(kLogitsPerNat<Number>), double(row.rowSum),
+                                    double(row.squares)};
+        KVSCOPE_UNROLL for (int n = 0; n < kColumns / 8; ++n) {
+            KVSCOPE_UNROLL for (int j = 0; j < 2; ++j) {
+                const std::int64_t c = column + n * 8 + Tile::lane() % 4 * 2 + j;
+                if (c < call.values.width)
+                    static_cast<Number*>(work.outputs)[(part + to) * call.values.width + c] =
+                        Tile::outputAt(outputs, slot, n, j);
+            }
         }
     }
 }
 
 /// Merges the parts of a row in ascending order and writes its results.
-template <class Number> __global__ void __launch_bounds__(kTileThreads) mergePartsKernel(WeightedWork work) {
+template <class Number> __global__ void __launch_bounds__(kMergeThreads) mergePartsKernel(WeightedWork work) {
     const WeightedAttentionCall& call = work.call;
     const AttentionCall& a = call.attention;
     const std::int64_t count = a.slotCount * a.queryCount, dv = call.values.width;
-    const std::int64_t index = std::int64_t{blockIdx.x} * (kTileThreads / kWarp) + threadIdx.x / kWarp;
+    const std::int64_t index = std::int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
     const bool there = index < count; // all lanes of a warp take part in the sums
     const std::int64_t slot = there ? index : count - 1, head = a.heads[slot / a.queryCount],
                        query = slot % a.queryCount;
@@ -218,18 +258,16 @@ void weightedAttention(const WeightedAttentionCall& call, Stream stream) {
     const auto run = [&](auto tile) {
         using Tile = decltype(tile);
         launch("weighted attention", weightedKernel<Tile>, {rowTilesOf(a), call.groupCount, work.splits * panels},
-               kTileThreads, sizeof(Shared<Tile>), stream, work);
-        constexpr std::int64_t kRows = kTileThreads / kWarp;
+               Tile::kThreads, sizeof(Shared<Tile>), stream, work);
+        constexpr std::int64_t kRows = kMergeThreads / kWarp;
         launch("merging weighted attention", mergePartsKernel<typename Tile::Value>, {(rows + kRows - 1) / kRows},
-               kTileThreads, 0, stream, work);
+               kMergeThreads, 0, stream, work);
     };
     const auto isBFloat = [](const DeviceRows& r) { return r.type == ElementType::BFloat16; };
-    if (a.arithmetic == KernelArithmetic::Exact)
-        run(PlainTile<double>{});
-    else if (isBFloat(a.queries) && isBFloat(a.keys) && isBFloat(call.values))
-        run(TensorTile<BFloat16>{});
+    if (a.arithmetic == KernelArithmetic::Fast && isBFloat(a.queries) && isBFloat(a.keys) && isBFloat(call.values))
+        run(TensorProducts<BFloat16, 16, 64>{});
     else
-        run(PlainTile<float>{}); // reads any type
+        run(DoubleProducts<8, 64>{}); // reads any type
 }
 
 } // namespace kvscope::gpu

@@ -56,27 +56,25 @@ HeadRule ruleOf(GroupRule rule) {
     return rule == GroupRule::Mean ? HeadRule::Mean : rule == GroupRule::Sum ? HeadRule::Sum : HeadRule::Max;
 }
 
-using Normalisers = std::vector<SoftmaxNormaliser<double>>;
+using Normalisers = std::vector<SoftmaxNormaliser>;
 
-/// One map; Number is that of the kernels' arithmetic.
-template <class Number> class MapRun {
+/// One map.
+class MapRun {
 public:
     MapRun(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
-           const AttentionMapInput& input, AttentionMap& map)
-        : m_memory(memory), m_queries(queries), m_keys(oneHead(keys, input)), m_input(input), m_map(map),
-          m_rows(input) {
+           const AttentionMapInput& input, Arithmetic arithmetic, AttentionMap& map)
+        : m_memory(memory), m_queries(queries), m_keys(oneHead(keys, input)), m_input(input), m_arithmetic(arithmetic),
+          m_map(map), m_rows(input) {
         map.rows = std::ssize(m_rows.rows);
     }
 
     void run(const Checkpoint& checkpoint) {
-        std::vector<SoftmaxNormaliser<Number>> normalisers;
-        if (m_input.value == MapValue::Weight)
-            for (const auto& row : allNormalisers(checkpoint.part(0, 0.5)))
-                normalisers.push_back({static_cast<Number>(row.rowMax), static_cast<Number>(row.inverseSum)});
+        Normalisers normalisers;
+        if (m_input.value == MapValue::Weight) normalisers = allNormalisers(checkpoint.part(0, 0.5));
         CallMemory parts(m_memory);
         AttentionTileCall call;
         describeRows(call.attention, parts, m_rows.rows);
-        const SoftmaxNormaliser<Number>* listed;
+        const SoftmaxNormaliser* listed;
         parts.list(listed, normalisers);
         parts.list(call.pixelRows, m_rows.pixels);
         call.combine = ruleOf(m_input.combine);
@@ -116,8 +114,7 @@ private:
         HeadLists lists;
         lists.heads = m_input.queryHeads;
         lists.endGroup();
-        describe(call, parts, m_queries, m_keys, lists, m_input.rule,
-                 std::is_same_v<Number, float> ? Arithmetic::Fast : Arithmetic::Exact);
+        describe(call, parts, m_queries, m_keys, lists, m_input.rule, m_arithmetic);
         call.firstQuery = m_input.firstQuery;
         call.mask = maskOf(m_input);
         parts.list(call.queryRows, rows);
@@ -145,7 +142,7 @@ private:
             for (std::size_t head = 0; head < heads; ++head)
                 if (const auto normaliser = made[head * unknown.size() + u]; normaliser.inverseSum > 0)
                     logSumExp(head, unknown[u]) =
-                        static_cast<float>(double{normaliser.rowMax} - std::log(double{normaliser.inverseSum}));
+                        static_cast<float>(normaliser.rowMax - std::log(normaliser.inverseSum));
         Normalisers normalisers(heads * count);
         for (std::size_t head = 0; head < heads; ++head) {
             for (std::size_t r = 0; r < count; ++r) normalisers[head * count + r] = {double{logSumExp(head, r)}, 1};
@@ -157,8 +154,7 @@ private:
         return normalisers;
     }
 
-    std::vector<SoftmaxNormaliser<Number>> normalisersOf(const std::vector<std::size_t>& rows,
-                                                         const Checkpoint& checkpoint) {
+    Normalisers normalisersOf(const std::vector<std::size_t>& rows, const Checkpoint& checkpoint) {
         if (rows.empty()) return {};
         std::vector<std::int32_t> queryRows;
         for (const std::size_t row : rows) queryRows.push_back(m_rows.rows[row]);
@@ -166,11 +162,9 @@ private:
         AttentionSumsCall call;
         describeRows(call.attention, parts, queryRows);
         const std::size_t count = rows.size() * m_input.queryHeads.size();
-        SoftmaxNormaliser<Number>* normalisers;
-        parts.result(normalisers, count);
+        parts.result(call.normalisers, count);
         parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(call.attention)));
         parts.place();
-        call.normalisers = normalisers;
         const double perTile = operationsOf(call.attention, columnTiles(call.attention));
         LongWork work(m_memory, checkpoint, perTile * static_cast<double>(softmaxTiles(call.attention)));
         work.each(softmaxTiles(call.attention), perTile,
@@ -180,12 +174,13 @@ private:
                   });
         work.wait();
         parts.fetch();
-        return parts.read(normalisers, count);
+        return parts.read(call.normalisers, count);
     }
 
     const DeviceMemory& m_memory;
     DeviceRows m_queries, m_keys;
     const AttentionMapInput& m_input;
+    Arithmetic m_arithmetic;
     AttentionMap& m_map;
     MapRows m_rows;
 };
@@ -201,10 +196,7 @@ AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries,
         const Shape shape{static_cast<std::int64_t>(input.queryHeads.size()), queries.rows};
         map.rowLogSumExps = {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), kNaN)};
     }
-    if (arithmetic == Arithmetic::Fast)
-        MapRun<float>(memory, queries, keys, input, map).run(checkpoint);
-    else
-        MapRun<double>(memory, queries, keys, input, map).run(checkpoint);
+    MapRun(memory, queries, keys, input, arithmetic, map).run(checkpoint);
     return map;
 }
 

@@ -43,13 +43,9 @@ void runPart(const DeviceMemory& memory, CallMemory& parts, AttentionSumsCall& c
              const Checkpoint& checkpoint, const Prepare& prepare) {
     prepare();
     AttentionCall& a = call.attention;
-    const bool fast = a.arithmetic == KernelArithmetic::Fast;
-    const auto rows = static_cast<std::size_t>(a.slotCount * a.queryCount);
-    unsigned char* normalisers;
-    parts.scratch(normalisers, rows * (fast ? sizeof(SoftmaxNormaliser<float>) : sizeof(SoftmaxNormaliser<double>)));
+    parts.scratch(call.normalisers, static_cast<std::size_t>(a.slotCount * a.queryCount));
     parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(a)));
     parts.place();
-    call.normalisers = normalisers;
     const double perRowTile = operationsOf(a, metBy(a, columnTiles(a))),
                  perKeyTile = operationsOf(a, metBy(a, softmaxTiles(a)));
     LongWork work(memory, checkpoint,

@@ -70,14 +70,11 @@ private slots:
             call.keys.rows = call.queryCount = 1000;
             call.groups = groups.data();
             call.largestGroup = members;
-            const std::int64_t rows = queriesPerTile(call) * members;
-            TilePlaces places;
-            for (std::int64_t i = 0; i < kTile; ++i) places.rowOffsets[i] = i < rows ? i : -1, places.keyOffsets[i] = i;
             const std::int64_t low = 5 * kTile / queriesPerTile(call) + 1; // begins behind the keys of tile 3
-            QVERIFY2(isWhole(call, places, 0, low, 3), qPrintable(QString::number(members)));
-            QVERIFY(!isWhole(call, places, 0, 0, 3)); // above the diagonal
-            places.rowOffsets[rows - 1] = -1;
-            QVERIFY(!isWhole(call, places, 0, low, 3)); // the last tile of rows
+            QVERIFY2(isWhole(call, 0, low, 3), qPrintable(QString::number(members)));
+            QVERIFY(!isWhole(call, 0, 0, 3)); // above the diagonal
+            QVERIFY(!isWhole(call, 0, rowTilesOf(call) - 1, 3) || 1000 % queriesPerTile(call) == 0);
+            QVERIFY(!isWhole(call, 0, rowTilesOf(call) - 1, keyTilesOf(call) - 1));
         }
     }
 
@@ -98,10 +95,10 @@ private slots:
         QCOMPARE(whole.rowMax, 700.0);
         QVERIFY(std::abs(whole.rowSum - (1 + std::exp(-1.0))) < 1e-15);
         QVERIFY(std::abs(nothing.rowSum - whole.rowSum) < 1e-15);
-        QCOMPARE(normaliserOf<double>(OnlineSoftmax<double>{}).inverseSum, 0.0);
-        QCOMPARE(normaliserOf<double>(whole).inverseSum, 1 / whole.rowSum);
+        QCOMPARE(normaliserOf(OnlineSoftmax<double>{}).inverseSum, 0.0);
+        QCOMPARE(normaliserOf(whole).inverseSum, 1 / whole.rowSum);
         whole.add(std::nan(""));
-        QVERIFY(std::isnan(normaliserOf<double>(whole).inverseSum));
+        QVERIFY(std::isnan(normaliserOf(whole).inverseSum));
     }
 
     /// The spans of tiles never hide a pair that a query sees, and `allSeen` never claims too much.
@@ -213,9 +210,7 @@ private:
     /// Runs both launches with buffers that end where they should; `inSlices`: tile by tile.
     static std::vector<float> sumsOf(AttentionSumsCall call, bool inSlices = false) {
         const AttentionCall& a = call.attention;
-        const bool fast = a.arithmetic == KernelArithmetic::Fast;
-        std::vector<std::uint64_t> normalisers( // of one or two floats each
-            static_cast<std::size_t>(a.slotCount * a.queryCount * (fast ? 1 : 2)), ~std::uint64_t{0});
+        std::vector<SoftmaxNormaliser> normalisers(static_cast<std::size_t>(a.slotCount * a.queryCount), {NAN, NAN});
         std::vector<OnlineSoftmax<double>> scratch(static_cast<std::size_t>(softmaxScratch(a)), {NAN, NAN});
         std::vector<float> sums(static_cast<std::size_t>(a.queries.heads * a.keys.rows), -1);
         call.normalisers = normalisers.data();

@@ -139,7 +139,7 @@ private:
         call.combine = static_cast<HeadRule>(c.combine);
         call.pixelRows = pixels.data();
         call.keyBegin = c.keyBegin, call.keyEnd = c.keyEnd, call.height = c.height, call.width = c.width;
-        std::vector<SoftmaxNormaliser<double>> normalisers( // floats need half of it
+        std::vector<SoftmaxNormaliser> normalisers(
             static_cast<std::size_t>(call.attention.slotCount * call.attention.queryCount));
         std::vector<OnlineSoftmax<double>> sums(static_cast<std::size_t>(softmaxScratch(call.attention)));
         softmaxNormalisers({call.attention, normalisers.data(), 0, 0, sums.data()}, nullptr);

@@ -89,7 +89,7 @@ private slots:
         std::vector<std::int32_t> words{1, 0};
         call.attention.stop = {words.data(), 7};
         std::vector<float> sums(static_cast<std::size_t>(4 * kTokens), -1);
-        std::vector<SoftmaxNormaliser<double>> normalisers(4 * kQueries, {0, 0});
+        std::vector<SoftmaxNormaliser> normalisers(4 * kQueries, {0, 0});
         call.normalisers = normalisers.data();
         inEveryOrder([&] { attentionColumnSums(call, sums.data(), nullptr); });
         QVERIFY(std::all_of(sums.begin(), sums.end(), [](float x) { return x == -1; }));

@@ -132,7 +132,7 @@ public:
         Held held;
         AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, arithmetic)};
         if (chunks) call.attention.mask = {MaskKind::Chunks, 0, kChunk};
-        call.normalisers = held.list<SoftmaxNormaliser<double>>(m_memory, m_size.queryHeads * window);
+        call.normalisers = held.list<SoftmaxNormaliser>(m_memory, m_size.queryHeads * window);
         call.scratch = held.list<OnlineSoftmax<double>>(m_memory, softmaxScratch(call.attention) + 1);
         float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
         const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
@@ -193,8 +193,8 @@ public:
             pixelRows.push_back(static_cast<std::int32_t>(((r + 1) * pixels - 1) / m_size.tokens));
         call.pixelRows = held.copy(m_memory, pixelRows);
         call.normalisers =
-            held.copy(m_memory, std::vector<SoftmaxNormaliser<float>>(static_cast<std::size_t>(members * m_size.tokens),
-                                                                      {0, 1.0F / float(m_size.tokens)}));
+            held.copy(m_memory, std::vector<SoftmaxNormaliser>(static_cast<std::size_t>(members * m_size.tokens),
+                                                                      {0, 1.0 / double(m_size.tokens)}));
         call.keyEnd = m_size.tokens;
         call.height = call.width = pixels;
         call.cells = held.list<float>(m_memory, pixels * pixels);

@@ -3,6 +3,8 @@
 #include "gpu/kernels/elements.h"
 #include "tests/support/emulation/emulated_device.h"
 
+#include <cmath>
+
 // CUDA's built-in names for the emulated device: places, barriers, exchanges between lanes, atomics, tensor cores.
 
 #define threadIdx (::kvscope::gpu::emulation::threadPlace())
@@ -30,6 +32,42 @@ inline unsigned atomicMax(unsigned* to, unsigned value) {
 }
 
 namespace kvscope::gpu {
+
+/// Copies at once what hardware copies some time before waitForCopies.
+inline void copySixteen(void* to, const void* from) { std::memcpy(to, from, 16); }
+inline void waitForCopies() {}
+
+/// See gpu/kernels/matrix_loads.h.
+template <bool Transposed> void loadMatrices(std::uint32_t (&into)[4], const void* row) {
+    const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
+    std::memcpy(emulation::laneSlot(lane), &row, sizeof row);
+    emulation::warpBarrier();
+    for (int i = 0; i < 4; ++i) {
+        const auto at = [&](int r, int c) {
+            const std::uint16_t* begin;
+            std::memcpy(&begin, emulation::laneSlot(8 * i + r), sizeof begin);
+            return std::uint32_t{begin[c]};
+        };
+        into[i] = Transposed ? at(two, group) | at(two + 1, group) << 16 : at(group, two) | at(group, two + 1) << 16;
+    }
+    emulation::warpBarrier();
+}
+
+/// Products of doubles, see gpu/kernels/double_fragments.h.
+inline void multiplyDoubles(double (&c)[2], double a, double b) {
+    const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
+    const double both[2] = {a, b};
+    std::memcpy(emulation::laneSlot(lane), both, sizeof both);
+    emulation::warpBarrier();
+    for (int k = 0; k < 4; ++k)
+        for (int column = 0; column < 2; ++column) {
+            double left[2], right[2];
+            std::memcpy(left, emulation::laneSlot(4 * group + k), sizeof left);
+            std::memcpy(right, emulation::laneSlot(4 * (two + column) + k), sizeof right);
+            c[column] = std::fma(left[0], right[1], c[column]);
+        }
+    emulation::warpBarrier();
+}
 
 /// The tensor cores' m16n8k16, fragment by fragment (see gpu/kernels/tensor_tile.h for who holds what).
 template <class Element>

@@ -1,0 +1,174 @@
+#pragma once
+
+#include "gpu/kernels/double_fragments.h"
+#include "gpu/kernels/warp_tile.h"
+
+namespace kvscope::gpu {
+
+/// Products of rows of any type in double, on tensor cores. The fixed rows stay in shared memory as doubles where they
+/// are no wider than kDepth; moving rows pass through it in slices, each of which is loaded into registers while the
+/// one before is multiplied.
+template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Columns> {
+    using Base = WarpTile<Rows, Columns>;
+    static constexpr int kAhead = 8; ///< elements of a slice per thread
+
+public:
+    using Value = double;
+    static constexpr int kDepth = 128, kSlice = 32, kBlocks = 2;
+    static constexpr int kValueRows = kTile * kSlice / kDepth; ///< moving values per slice, kDepth columns wide
+    static_assert(Base::kThreads * kAhead == kTile * kSlice);
+
+    /// The pads put the lanes of a fragment into different banks.
+    struct Shared {
+        alignas(16) double fixed[kTile][kDepth + 4];
+        union {
+            alignas(16) double slice[kTile][kSlice + 4];
+            alignas(16) double values[kValueRows][kDepth + 2];
+        };
+    };
+
+    using SharedWithValues = Shared;
+    using Outputs = double[Base::kSlots][kDepth / 8][2];
+    static __device__ __forceinline__ double& outputAt(Outputs& outputs, int slot, int n, int j) {
+        return outputs[slot][n][j];
+    }
+
+    __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows& first) {
+        if (fixed.width <= kDepth) hold(s, fixed, 0);
+        fetch(s, first, 0);
+    }
+
+    __device__ __forceinline__ void fetch(Shared&, const TileRows& next, int) { loadSlice(next, 0); }
+
+    template <class Ahead>
+    __device__ __forceinline__ void multiply(Shared& s, const TileRows& fixed, const TileRows& moving, int,
+                                             const Ahead& ahead, double (&values)[Base::kSlots][Base::kPerSlot]) {
+        double sums[Base::kSlots][Columns / 8][2] = {};
+        for (std::int64_t depth = 0; depth < moving.width; depth += kSlice) {
+            const std::int64_t left = moving.width - depth;
+            __syncthreads();
+            if (fixed.width > kDepth && depth % kDepth == 0) hold(s, fixed, depth);
+            storeTo(&s.slice[sliceRow()][sliceColumn()]);
+            __syncthreads();
+            if (left > kSlice)
+                loadSlice(moving, depth + kSlice);
+            else
+                ahead();
+            const int at = static_cast<int>(depth % kDepth), end = static_cast<int>(left < kSlice ? left : kSlice);
+            if (end == kSlice) {
+                KVSCOPE_UNROLL for (int c = 0; c < kSlice; c += 4) addProducts(s, at, c, sums);
+            } else {
+                for (int c = 0; c < end; c += 4) addProducts(s, at, c, sums);
+            }
+        }
+        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) {
+            KVSCOPE_UNROLL for (int k = 0; k < Base::kPerSlot; ++k) values[slot][k] = sums[slot][k / 2][k % 2];
+        }
+    }
+
+    /// Begins to load the columns [column, column + kDepth) of the first values of a tile.
+    __device__ __forceinline__ void fetchValues(Shared&, const TileRows& values, std::int64_t column) {
+        loadValues(values, column, 0);
+    }
+
+    /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
+    /// fragments of the left operand: lane 4 g + t has the weights of row g and of two keys, which stand for two
+    /// products over four keys each.
+    template <class Ahead>
+    __device__ __forceinline__ void addWeighted(Shared& s, const double (&weights)[Base::kSlots][Base::kPerSlot],
+                                                const TileRows& values, std::int64_t column, const Ahead& ahead,
+                                                Outputs& outputs) {
+        static_assert(Columns == kTile && Base::kSlots == 1);
+        const int g = Base::lane() / 4, t = Base::lane() % 4;
+        KVSCOPE_UNROLL for (int first = 0; first < kTile; first += kValueRows) {
+            __syncthreads();
+            storeTo(&s.values[valueRow()][valueColumn()]);
+            __syncthreads();
+            if (first + kValueRows < kTile)
+                loadValues(values, column, first + kValueRows);
+            else
+                ahead();
+            KVSCOPE_UNROLL for (int k = 0; k < kValueRows / 4; ++k) {
+                const double weight = weights[0][first / 4 + k];
+                const double* row = &s.values[k / 2 * 8 + 2 * t + k % 2][g];
+                KVSCOPE_UNROLL for (int n = 0; n < kDepth / 8; ++n) {
+                    if (column + n * 8 < values.width) multiplyDoubles(outputs[0][n], weight, row[n * 8]);
+                }
+            }
+        }
+    }
+
+private:
+    static __device__ __forceinline__ int sliceRow() { return threadIdx.x / (kSlice / kAhead); }
+    static __device__ __forceinline__ int sliceColumn() { return threadIdx.x % (kSlice / kAhead) * kAhead; }
+    static __device__ __forceinline__ int valueRow() { return threadIdx.x / (kDepth / kAhead); }
+    static __device__ __forceinline__ int valueColumn() { return threadIdx.x % (kDepth / kAhead) * kAhead; }
+
+    __device__ __forceinline__ void loadSlice(const TileRows& from, std::int64_t depth) {
+        load(from, sliceRow(), depth + sliceColumn());
+    }
+    __device__ __forceinline__ void loadValues(const TileRows& from, std::int64_t column, int first) {
+        load(from, first + valueRow(), column + valueColumn());
+    }
+
+    /// Eight elements of a row from column c on, as they are stored; zeros where there are none.
+    __device__ __forceinline__ void load(const TileRows& from, int row, std::int64_t c) {
+        const std::int64_t offset = from.offsets[row], left = offset < 0 ? 0 : from.width - c;
+        m_type = from.type;
+        const bool isFloat = from.type == ElementType::Float32;
+        const auto* data = static_cast<const unsigned char*>(from.data) + (offset + c) * (isFloat ? 4 : 2);
+        if (left >= kAhead && isAtSixteen(data)) {
+            const auto* words = reinterpret_cast<const SixteenBytes*>(data);
+            m_ahead[0] = words[0];
+            if (isFloat) m_ahead[1] = words[1];
+            return;
+        }
+        KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) {
+            if (isFloat) {
+                m_ahead[k / 4].words[k % 4] = k < left ? reinterpret_cast<const std::uint32_t*>(data)[k] : 0;
+            } else {
+                const std::uint32_t half = k < left ? reinterpret_cast<const std::uint16_t*>(data)[k] : 0;
+                std::uint32_t& word = m_ahead[0].words[k / 2];
+                word = k % 2 == 0 ? half : word | half << 16;
+            }
+        }
+    }
+
+    __device__ __forceinline__ double aheadAt(int k) const {
+        if (m_type == ElementType::Float32) return double(__builtin_bit_cast(float, m_ahead[k / 4].words[k % 4]));
+        const std::uint32_t word = m_ahead[0].words[k / 2];
+        const auto bits = static_cast<std::uint16_t>(k % 2 == 0 ? word : word >> 16);
+        return double(m_type == ElementType::BFloat16 ? widened(BFloat16{bits}) : widened(Float16{bits}));
+    }
+
+    __device__ __forceinline__ void storeTo(double* to) const {
+        KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) to[k] = aheadAt(k);
+    }
+
+    /// The fixed rows' elements [depth, depth + kDepth); a barrier must follow. What was loaded ahead stays.
+    __device__ __forceinline__ void hold(Shared& s, const TileRows& fixed, std::int64_t depth) {
+        DoubleProducts loader;
+        for (int c = 0; c < kDepth && depth + c < fixed.width; c += kSlice) {
+            loader.loadSlice(fixed, depth + c);
+            loader.storeTo(&s.fixed[sliceRow()][c + sliceColumn()]);
+        }
+    }
+
+    /// Adds the products over four elements: those from `at` + c on of the fixed rows, from c on of the slice.
+    static __device__ __forceinline__ void addProducts(const Shared& s, int at, int c,
+                                                       double (&sums)[Base::kSlots][Columns / 8][2]) {
+        const int g = Base::lane() / 4, t = Base::lane() % 4;
+        double a[Base::kSlots];
+        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) a[slot] =
+            s.fixed[Base::rowOf(slot)][at + c + t];
+        KVSCOPE_UNROLL for (int n = 0; n < Columns / 8; ++n) {
+            const double b = s.slice[Base::warpColumn() + n * 8 + g][c + t];
+            KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) multiplyDoubles(sums[slot][n], a[slot], b);
+        }
+    }
+
+    SixteenBytes m_ahead[2];
+    ElementType m_type;
+};
+
+} // namespace kvscope::gpu

@@ -1,0 +1,173 @@
+#pragma once
+
+#include "gpu/kernels/matrix_loads.h"
+#include "gpu/kernels/tensor_tile.h"
+#include "gpu/kernels/warp_tile.h"
+
+#include <type_traits>
+
+namespace kvscope::gpu {
+
+/// Products of 16-bit rows on tensor cores, with float sums. The fragments of the fixed rows stay in registers where
+/// the rows are no wider than kDepth; a tile of moving rows is copied to shared memory while the one before is
+/// multiplied.
+template <class Element, int Rows, int Columns> class TensorProducts : public WarpTile<Rows, Columns> {
+    using Base = WarpTile<Rows, Columns>;
+
+public:
+    using Value = float;
+    static constexpr int kDepth = 128, kPad = 8, kBlocks = 3;
+    using Matrix = std::uint16_t[kTile][kDepth + kPad]; ///< the pad puts rows of a fragment into different banks
+
+    struct Shared {
+        alignas(16) Matrix tiles[2];
+    };
+    struct SharedWithValues : Shared {
+        alignas(16) Matrix values;
+    };
+
+    using Outputs = float[Base::kSlots / 2][kDepth / 8][4];
+    static __device__ __forceinline__ float& outputAt(Outputs& outputs, int slot, int n, int j) {
+        return outputs[slot / 2][n][slot % 2 * 2 + j];
+    }
+
+    __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows& first) {
+        if (fixed.width > kDepth) return;
+        fill(s.tiles[1], fixed, 0);
+        fetch(s, first, 0);
+        waitForCopies();
+        __syncthreads();
+        loadFixed(s.tiles[1], fixed.width);
+    }
+
+    __device__ __forceinline__ void fetch(Shared& s, const TileRows& next, int stage) {
+        if (next.width <= kDepth) fill(s.tiles[stage], next, 0);
+    }
+
+    template <class Ahead>
+    __device__ __forceinline__ void multiply(Shared& s, const TileRows& fixed, const TileRows& moving, int stage,
+                                             const Ahead& ahead, float (&values)[Base::kSlots][Base::kPerSlot]) {
+        float sums[Rows / 16][Columns / 8][4] = {};
+        if (moving.width <= kDepth) {
+            waitForCopies();
+            __syncthreads();
+            ahead();
+            addProducts(s.tiles[stage], moving.width, sums);
+        } else {
+            for (std::int64_t depth = 0; depth < moving.width; depth += kDepth) {
+                __syncthreads();
+                fill(s.tiles[0], moving, depth);
+                fill(s.tiles[1], fixed, depth);
+                waitForCopies();
+                __syncthreads();
+                loadFixed(s.tiles[1], moving.width - depth);
+                addProducts(s.tiles[0], moving.width - depth, sums);
+            }
+            ahead();
+        }
+        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) {
+            KVSCOPE_UNROLL for (int k = 0; k < Base::kPerSlot; ++k) values[slot][k] =
+                sums[slot / 2][k / 2][slot % 2 * 2 + k % 2];
+        }
+    }
+
+    /// Begins to load the columns [column, column + kDepth) of a tile's values.
+    __device__ __forceinline__ void fetchValues(SharedWithValues& s, const TileRows& values, std::int64_t column) {
+        fill(s.values, values, column);
+    }
+
+    /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
+    /// fragments of the left operand. A weight is the sum of three bfloat16, so all 24 bits of it count.
+    template <class Ahead>
+    __device__ __forceinline__ void addWeighted(SharedWithValues& s,
+                                                const float (&weights)[Base::kSlots][Base::kPerSlot],
+                                                const TileRows& values, std::int64_t column, const Ahead& ahead,
+                                                Outputs& outputs) {
+        static_assert(std::is_same_v<Element, BFloat16> && Columns == kTile && Rows == 16);
+        waitForCopies();
+        __syncthreads();
+        ahead();
+        KVSCOPE_UNROLL for (int step = 0; step < kTile / 16; ++step) {
+            std::uint32_t left[3][4]; // parts of the weights, largest first
+            KVSCOPE_UNROLL for (int i = 0; i < 4; ++i) {
+                const float* two = &weights[i % 2][step * 4 + i / 2 * 2];
+                splitPair(two[0], two[1], left[0][i], left[1][i], left[2][i]);
+            }
+            KVSCOPE_UNROLL for (int n = 0; n < kDepth / 8; n += 2) {
+                if (column + n * 8 >= values.width) continue;
+                std::uint32_t b[4];
+                loadMatrices<true>(b, &s.values[step * 16 + Base::lane() % 16][n * 8 + Base::lane() / 16 * 8]);
+                const std::uint32_t first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
+                KVSCOPE_UNROLL for (int part = 2; part >= 0; --part) {
+                    multiplyFragments<Element>(outputs[0][n], left[part], first);
+                    multiplyFragments<Element>(outputs[0][n + 1], left[part], second);
+                }
+            }
+        }
+    }
+
+private:
+    /// Copies the elements [depth, depth + kDepth) of the rows, sixteen threads to a row; zeros up to a multiple of 16
+    /// elements where there are none. waitForCopies and a barrier must follow.
+    static __device__ __forceinline__ void fill(Matrix& to, const TileRows& from, std::int64_t depth) {
+        constexpr int kPart = 8; // elements per copy
+        const int c = threadIdx.x % (kDepth / kPart) * kPart;
+        const std::int64_t left = from.width - depth - c;
+        if (c - c % 16 >= from.width - depth) return;
+        const auto* data = static_cast<const std::uint16_t*>(from.data) + depth + c;
+        KVSCOPE_UNROLL for (int i = 0; i < kTile * kDepth / kPart / Base::kThreads; ++i) {
+            const int row = threadIdx.x / (kDepth / kPart) + i * (Base::kThreads * kPart / kDepth);
+            const std::int64_t offset = from.offsets[row];
+            std::uint16_t* target = &to[row][c];
+            if (offset >= 0 && left >= kPart && isAtSixteen(data + offset)) {
+                copySixteen(target, data + offset);
+                continue;
+            }
+            for (int k = 0; k < kPart; ++k) target[k] = offset >= 0 && k < left ? data[offset + k] : 0;
+        }
+    }
+
+    __device__ __forceinline__ void loadFixed(const Matrix& rows, std::int64_t width) {
+        KVSCOPE_UNROLL for (int step = 0; step < kDepth / 16; ++step) {
+            if (step * 16 >= width) continue;
+            KVSCOPE_UNROLL for (int m = 0; m < Rows / 16; ++m) loadMatrices<false>(
+                m_fixed[step][m],
+                &rows[Base::warpRow() + m * 16 + Base::lane() % 16][step * 16 + Base::lane() / 16 * 8]);
+        }
+    }
+
+    __device__ __forceinline__ void addProducts(const Matrix& moving, std::int64_t width,
+                                                float (&sums)[Rows / 16][Columns / 8][4]) const {
+        const int matrix = Base::lane() / 8, row = Base::warpColumn() + matrix / 2 * 8 + Base::lane() % 8;
+        KVSCOPE_UNROLL for (int step = 0; step < kDepth / 16; ++step) {
+            if (step * 16 >= width) continue;
+            KVSCOPE_UNROLL for (int n = 0; n < Columns / 8; n += 2) {
+                std::uint32_t b[4];
+                loadMatrices<false>(b, &moving[row + n * 8][step * 16 + matrix % 2 * 8]);
+                const std::uint32_t first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
+                KVSCOPE_UNROLL for (int m = 0; m < Rows / 16; ++m) {
+                    multiplyFragments<Element>(sums[m][n], m_fixed[step][m], first);
+                    multiplyFragments<Element>(sums[m][n + 1], m_fixed[step][m], second);
+                }
+            }
+        }
+    }
+
+    /// Two weights as three pairs of bfloat16 that add up to them.
+    static __device__ __forceinline__ void splitPair(float x, float y, std::uint32_t& upper, std::uint32_t& middle,
+                                                     std::uint32_t& lower) {
+        const auto upperOf = [](float z) { return __builtin_bit_cast(std::uint32_t, z) & 0xffff0000U; };
+        const auto pairOf = [](std::uint32_t a, std::uint32_t b) { return a >> 16 | b; };
+        const auto numberOf = [](std::uint32_t bits) { return __builtin_bit_cast(float, bits); };
+        const std::uint32_t x1 = upperOf(x), y1 = upperOf(y);
+        const float restX = x - numberOf(x1), restY = y - numberOf(y1);
+        const std::uint32_t x2 = upperOf(restX), y2 = upperOf(restY);
+        upper = pairOf(x1, y1);
+        middle = pairOf(x2, y2);
+        lower = pairOf(upperOf(restX - numberOf(x2)), upperOf(restY - numberOf(y2)));
+    }
+
+    std::uint32_t m_fixed[kDepth / 16][Rows / 16][4];
+};
+
+} // namespace kvscope::gpu

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "gpu/kernels/logit_tile.h"
+
+// Tiles of products of kTile fixed rows with kTile moving rows of the other operand (the columns of the tile): a block
+// of threads keeps the fixed rows and multiplies them with tile after tile of moving rows. Two kinds have the same
+// interface, so that kernels are written once: TensorProducts (fast) and DoubleProducts (exact).
+//
+//     start(shared, fixed, first);                          // offsets are placed, a barrier has passed
+//     multiply(shared, fixed, moving, stage, ahead, values) // all threads; calls ahead() once `moving` is loaded
+//     fetch(shared, next, 1 - stage)                        // for ahead: begins to load the next moving rows
+namespace kvscope::gpu {
+
+/// Which products a thread holds, values[slot][k]: each warp has Rows x Columns of them, a thread one row of every
+/// eight and two neighbouring columns of every eight, as tensor cores distribute them: lane = 4 g + t has row g and the
+/// columns 2t, 2t + 1.
+template <int Rows, int Columns> struct WarpTile {
+    static constexpr int kThreads = (kTile / Rows) * (kTile / Columns) * kWarp;
+    static constexpr int kSlots = Rows / 8, kPerSlot = Columns / 4;
+    static constexpr int kColumnWarps = kTile / Columns;
+    static constexpr int kParts = 4 * kColumnWarps; ///< threads that share a row
+
+    static __device__ __forceinline__ int lane() { return threadIdx.x % kWarp; }
+    static __device__ __forceinline__ int warpRow() { return threadIdx.x / kWarp % (kTile / Rows) * Rows; }
+    static __device__ __forceinline__ int warpColumn() { return threadIdx.x / kWarp / (kTile / Rows) * Columns; }
+    static __device__ __forceinline__ int rowOf(int slot) { return warpRow() + slot * 8 + lane() / 4; }
+    static __device__ __forceinline__ int columnOf(int k) {
+        return warpColumn() + k / 2 * 8 + lane() % 4 * 2 + k % 2;
+    }
+    static __device__ __forceinline__ int columnWarp() { return warpColumn() / Columns; }
+    static __device__ __forceinline__ int part() { return columnWarp() * 4 + lane() % 4; }
+};
+
+/// Sixteen bytes that are loaded at once.
+struct __attribute__((may_alias)) SixteenBytes {
+    alignas(16) std::uint32_t words[4];
+};
+
+template <class T> KVSCOPE_PORTABLE bool isAtSixteen(const T* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % sizeof(SixteenBytes) == 0;
+}
+
+} // namespace kvscope::gpu
