@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/kernels/attention_call.h"
-#include "gpu/kernels/logit_tile.h"
+#include "gpu/kernels/warp_tile.h"
 #include "gpu/kernels/softmax_steps.h"
 
 // Which queries and keys make up a tile. One side of a tile holds queries and, for each query, the query heads of one
@@ -115,14 +115,6 @@ __device__ __forceinline__ void placeKeys(TileSide& side, const AttentionCall& c
     side.positions[k] = there ? positionOfKey(call, kvHead, key) : 0;
 }
 
-KVSCOPE_PORTABLE TileRows queriesOf(const AttentionCall& call, const TileSide& side) {
-    return {call.queries.data, call.queries.type, call.queries.width, side.offsets};
-}
-
-KVSCOPE_PORTABLE TileRows keysOf(const AttentionCall& call, const TileSide& side) {
-    return {call.keys.data, call.keys.type, call.keys.width, side.offsets};
-}
-
 /// What makes logits of products, in the tile's arithmetic and unit.
 template <class Number> class LogitShape {
 public:
@@ -130,9 +122,17 @@ public:
         : m_factor(Number(call.scaling) * (call.softcap > 0 ? 1 : kLogitsPerNat<Number>)),
           m_softcap(Number(call.softcap)), m_most(Number(call.softcap) * kLogitsPerNat<Number>) {}
 
-    __device__ __forceinline__ Number of(Number product) const {
-        const Number scaled = product * m_factor;
-        return m_softcap > 0 ? m_most * softmaxTanh(scaled / m_softcap) : scaled;
+    /// Makes logits of products.
+    template <int Slots, int Count> __device__ __forceinline__ void apply(Number (&values)[Slots][Count]) const {
+        if (m_softcap > 0) {
+            KVSCOPE_UNROLL for (auto& row : values) {
+                KVSCOPE_UNROLL for (Number& value : row) value = m_most * softmaxTanh(value * m_factor / m_softcap);
+            }
+            return;
+        }
+        KVSCOPE_UNROLL for (auto& row : values) {
+            KVSCOPE_UNROLL for (Number& value : row) value *= m_factor;
+        }
     }
 
 private:

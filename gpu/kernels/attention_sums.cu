@@ -90,8 +90,9 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             },
             logits);
         placeKeys(s.keys[walk.placeAfter(2)], a, kvHead, walk.tile + 2);
-        makeLogits<Tile>(shape, walk.isWhole(), logits,
-                         [&](int row, int column) { return isSeen(a, s.rows, row, keys, column); });
+        shape.apply(logits);
+        if (!walk.isWhole())
+            maskLogits<Tile>(logits, [&](int row, int column) { return isSeen(a, s.rows, row, keys, column); });
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) addLogits(sums[slot], logits[slot]);
     }
     __syncthreads();
@@ -181,8 +182,9 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             },
             logits);
         place(walk.placeAfter(2), walk.tile + 2);
-        makeLogits<Tile>(shape, walk.isWhole(), logits,
-                         [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });
+        shape.apply(logits);
+        if (!walk.isWhole())
+            maskLogits<Tile>(logits, [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             const auto shift = s.shifts[walk.place][Tile::columnOf(k)];
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k] += shift.weightOf(logits[slot][k]);

@@ -241,13 +241,13 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             },
             values);
         place(walk.placeAfter(2), walk.tile + 2);
+        shape.apply(values);
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             const int column = Tile::columnOf(k);
             const auto shift = s.shifts[walk.place][column];
             const bool isMember = column % group.places < group.members;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
                 Number& value = values[slot][k];
-                value = shape.of(value);
                 if (!group.isLogits)
                     value = shift.weightOf(value);
                 else if (isMember)

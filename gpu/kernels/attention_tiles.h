@@ -7,17 +7,26 @@
 // What the attention kernels do with tiles of products.
 namespace kvscope::gpu {
 
-/// Makes logits of products, and -infinity of those that isSeenAt(row, column) denies; `whole`: it denies none.
+__device__ __forceinline__ TileRows queriesOf(const AttentionCall& call, const TileSide& side) {
+    return rowsAt(call.queries, side.offsets);
+}
+
+__device__ __forceinline__ TileRows keysOf(const AttentionCall& call, const TileSide& side) {
+    return rowsAt(call.keys, side.offsets);
+}
+
+/// Sets the logits to -infinity that isSeenAt(row, column) denies. In a loop of its own: unrolled with the values, the
+/// masks would be most of the kernel's code.
 template <class Tile, class IsSeenAt>
-__device__ __forceinline__ void makeLogits(const LogitShape<typename Tile::Value>& shape, bool whole,
-                                           typename Tile::Value (&values)[Tile::kSlots][Tile::kPerSlot],
+__device__ __forceinline__ void maskLogits(typename Tile::Value (&logits)[Tile::kSlots][Tile::kPerSlot],
                                            const IsSeenAt& isSeenAt) {
-    KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
-            values[slot][k] = shape.of(values[slot][k]);
-            if (!whole && !isSeenAt(Tile::rowOf(slot), Tile::columnOf(k)))
-                values[slot][k] = -typename Tile::Value(__builtin_inff());
-        }
+    constexpr int kValues = Tile::kSlots * Tile::kPerSlot;
+    static_assert(kValues <= 32);
+    std::uint32_t seen = 0;
+    KVSCOPE_ROLL for (int i = 0; i < kValues; ++i) seen |=
+        std::uint32_t{isSeenAt(Tile::rowOf(i / Tile::kPerSlot), Tile::columnOf(i % Tile::kPerSlot))} << i;
+    KVSCOPE_UNROLL for (int i = 0; i < kValues; ++i) {
+        if ((seen >> i & 1) == 0) logits[i / Tile::kPerSlot][i % Tile::kPerSlot] = -typename Tile::Value(__builtin_inff());
     }
 }
 

@@ -2,7 +2,8 @@
 
 // The interface that kernel sources are written against. Under nvcc it is CUDA itself; tests compile the same sources
 // with the host compiler and a header that runs blocks of threads on the CPU (tests/support/emulation), so that
-// indices, barriers and sums are tested without a GPU. KVSCOPE_UNROLL: for loops over arrays that belong in registers.
+// indices, barriers and sums are tested without a GPU. KVSCOPE_UNROLL: for loops over arrays that belong in registers;
+// KVSCOPE_ROLL: for rare ones whose code should stay small.
 #include "core/base/portable_math.h"
 #include "gpu/kernels/device_data.h"
 
@@ -11,6 +12,7 @@
 #if defined(__CUDACC__)
 
 #define KVSCOPE_UNROLL _Pragma("unroll")
+#define KVSCOPE_ROLL _Pragma("unroll 1")
 #include <cuda_runtime.h>
 
 namespace kvscope::gpu {
@@ -46,6 +48,7 @@ template <class T> __device__ __forceinline__ T& sharedAs() {
 
 #elif defined(KVSCOPE_DEVICE_LAYER)
 #define KVSCOPE_UNROLL
+#define KVSCOPE_ROLL
 #include KVSCOPE_DEVICE_LAYER
 #else
 #error "kernels are compiled by nvcc, or by tests with an emulated device"

@@ -14,7 +14,8 @@ template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Co
 
 public:
     using Value = double;
-    static constexpr int kDepth = 128, kSlice = 32, kBlocks = 2;
+    static constexpr int kDepth = 128, kSlice = 32;
+    static constexpr int kBlocks = Columns == kTile ? 1 : 2; ///< of a multiprocessor, by registers
     static constexpr int kValueRows = kTile * kSlice / kDepth; ///< moving values per slice, kDepth columns wide
     static_assert(Base::kThreads * kAhead == kTile * kSlice);
 
@@ -38,7 +39,7 @@ public:
         fetch(s, first, 0);
     }
 
-    __device__ __forceinline__ void fetch(Shared&, const TileRows& next, int) { loadSlice(next, 0); }
+    __device__ __forceinline__ void fetch(Shared&, const TileRows& next, int) { load(slicePiece(next, 0)); }
 
     template <class Ahead>
     __device__ __forceinline__ void multiply(Shared& s, const TileRows& fixed, const TileRows& moving, int,
@@ -48,10 +49,10 @@ public:
             const std::int64_t left = moving.width - depth;
             __syncthreads();
             if (fixed.width > kDepth && depth % kDepth == 0) hold(s, fixed, depth);
-            storeTo(&s.slice[sliceRow()][sliceColumn()]);
+            storeTo(&s.slice[sliceRow()][sliceColumn()], slicePiece(moving, depth));
             __syncthreads();
             if (left > kSlice)
-                loadSlice(moving, depth + kSlice);
+                load(slicePiece(moving, depth + kSlice));
             else
                 ahead();
             const int at = static_cast<int>(depth % kDepth), end = static_cast<int>(left < kSlice ? left : kSlice);
@@ -68,7 +69,7 @@ public:
 
     /// Begins to load the columns [column, column + kDepth) of the first values of a tile.
     __device__ __forceinline__ void fetchValues(Shared&, const TileRows& values, std::int64_t column) {
-        loadValues(values, column, 0);
+        load(valuePiece(values, column, 0));
     }
 
     /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
@@ -82,10 +83,10 @@ public:
         const int g = Base::lane() / 4, t = Base::lane() % 4;
         KVSCOPE_UNROLL for (int first = 0; first < kTile; first += kValueRows) {
             __syncthreads();
-            storeTo(&s.values[valueRow()][valueColumn()]);
+            storeTo(&s.values[valueRow()][valueColumn()], valuePiece(values, column, first));
             __syncthreads();
             if (first + kValueRows < kTile)
-                loadValues(values, column, first + kValueRows);
+                load(valuePiece(values, column, first + kValueRows));
             else
                 ahead();
             KVSCOPE_UNROLL for (int k = 0; k < kValueRows / 4; ++k) {
@@ -104,53 +105,57 @@ private:
     static __device__ __forceinline__ int valueRow() { return threadIdx.x / (kDepth / kAhead); }
     static __device__ __forceinline__ int valueColumn() { return threadIdx.x % (kDepth / kAhead) * kAhead; }
 
-    __device__ __forceinline__ void loadSlice(const TileRows& from, std::int64_t depth) {
-        load(from, sliceRow(), depth + sliceColumn());
+    /// Eight neighbouring elements of one row, which a thread takes from global to shared memory.
+    struct Piece {
+        const TileRows& from;
+        int row;
+        std::int64_t c;
+
+        __device__ __forceinline__ std::int64_t element() const { return from.offsets[row] + c; }
+        __device__ __forceinline__ std::int64_t left() const { return from.offsets[row] < 0 ? 0 : from.width - c; }
+    };
+
+    static __device__ __forceinline__ Piece slicePiece(const TileRows& from, std::int64_t depth) {
+        return {from, sliceRow(), depth + sliceColumn()};
     }
-    __device__ __forceinline__ void loadValues(const TileRows& from, std::int64_t column, int first) {
-        load(from, first + valueRow(), column + valueColumn());
+    static __device__ __forceinline__ Piece valuePiece(const TileRows& from, std::int64_t column, int first) {
+        return {from, first + valueRow(), column + valueColumn()};
     }
 
-    /// Eight elements of a row from column c on, as they are stored; zeros where there are none.
-    __device__ __forceinline__ void load(const TileRows& from, int row, std::int64_t c) {
-        const std::int64_t offset = from.offsets[row], left = offset < 0 ? 0 : from.width - c;
-        m_type = from.type;
-        const bool isFloat = from.type == ElementType::Float32;
-        const auto* data = static_cast<const unsigned char*>(from.data) + (offset + c) * (isFloat ? 4 : 2);
-        if (left >= kAhead && isAtSixteen(data)) {
-            const auto* words = reinterpret_cast<const SixteenBytes*>(data);
-            m_ahead[0] = words[0];
-            if (isFloat) m_ahead[1] = words[1];
+    /// Begins to load a piece; what is not aligned, storeTo loads.
+    __device__ __forceinline__ void load(const Piece& piece) {
+        m_ahead[0] = m_ahead[1] = {};
+        if (!piece.from.isAligned || piece.left() <= 0) return;
+        const bool isFloat = piece.from.type == ElementType::Float32;
+        const auto* bytes = static_cast<const unsigned char*>(piece.from.data) + piece.element() * (isFloat ? 4 : 2);
+        m_ahead[0] = reinterpret_cast<const SixteenBytes*>(bytes)[0];
+        if (isFloat) m_ahead[1] = reinterpret_cast<const SixteenBytes*>(bytes)[1];
+    }
+
+    /// Writes the loaded piece as doubles; zeros where there are no elements.
+    __device__ __forceinline__ void storeTo(double* to, const Piece& piece) const {
+        const TileRows& from = piece.from;
+        if (!from.isAligned) {
+            const std::int64_t left = piece.left(), element = piece.element();
+            for (int k = 0; k < kAhead; ++k) to[k] = k < left ? double(elementAt(from.data, from.type, element + k)) : 0;
             return;
         }
         KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) {
-            if (isFloat) {
-                m_ahead[k / 4].words[k % 4] = k < left ? reinterpret_cast<const std::uint32_t*>(data)[k] : 0;
-            } else {
-                const std::uint32_t half = k < left ? reinterpret_cast<const std::uint16_t*>(data)[k] : 0;
-                std::uint32_t& word = m_ahead[0].words[k / 2];
-                word = k % 2 == 0 ? half : word | half << 16;
-            }
+            const std::uint32_t word = m_ahead[0].words[k / 2];
+            const auto bits = static_cast<std::uint16_t>(k % 2 == 0 ? word : word >> 16);
+            to[k] = double(from.type == ElementType::Float32
+                               ? __builtin_bit_cast(float, m_ahead[k / 4].words[k % 4])
+                               : from.type == ElementType::BFloat16 ? widened(BFloat16{bits}) : widened(Float16{bits}));
         }
-    }
-
-    __device__ __forceinline__ double aheadAt(int k) const {
-        if (m_type == ElementType::Float32) return double(__builtin_bit_cast(float, m_ahead[k / 4].words[k % 4]));
-        const std::uint32_t word = m_ahead[0].words[k / 2];
-        const auto bits = static_cast<std::uint16_t>(k % 2 == 0 ? word : word >> 16);
-        return double(m_type == ElementType::BFloat16 ? widened(BFloat16{bits}) : widened(Float16{bits}));
-    }
-
-    __device__ __forceinline__ void storeTo(double* to) const {
-        KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) to[k] = aheadAt(k);
     }
 
     /// The fixed rows' elements [depth, depth + kDepth); a barrier must follow. What was loaded ahead stays.
     __device__ __forceinline__ void hold(Shared& s, const TileRows& fixed, std::int64_t depth) {
         DoubleProducts loader;
         for (int c = 0; c < kDepth && depth + c < fixed.width; c += kSlice) {
-            loader.loadSlice(fixed, depth + c);
-            loader.storeTo(&s.fixed[sliceRow()][c + sliceColumn()]);
+            const Piece piece = slicePiece(fixed, depth + c);
+            loader.load(piece);
+            loader.storeTo(&s.fixed[sliceRow()][c + sliceColumn()], piece);
         }
     }
 
@@ -168,7 +173,6 @@ private:
     }
 
     SixteenBytes m_ahead[2];
-    ElementType m_type;
 };
 
 } // namespace kvscope::gpu

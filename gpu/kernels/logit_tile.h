@@ -18,6 +18,7 @@ struct TileRows {
     ElementType type;
     std::int64_t width;
     const std::int64_t* offsets; ///< [kTile] in shared memory
+    bool isAligned = false;      ///< eight elements from any multiple of eight on can be loaded at once
 };
 
 /// Number is double (exact) or float. A thread has 4 rows by 4 keys; a sum over the width is added element by element,

@@ -7,10 +7,11 @@ namespace kvscope::gpu {
 
 #if defined(__CUDACC__)
 
-/// Begins to copy 16 bytes to shared memory; both addresses are multiples of 16.
-__device__ __forceinline__ void copySixteen(void* to, const void* from) {
+/// Begins to copy 16 bytes to shared memory, or fills them with zeros; both addresses are multiples of 16.
+__device__ __forceinline__ void copySixteen(void* to, const void* from, bool there) {
     const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
 }
 
 /// Waits for the copies of this thread; others see them after a barrier.
@@ -23,13 +24,11 @@ template <bool Transposed> __device__ __forceinline__ void loadMatrices(std::uin
     if constexpr (Transposed)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
-                     : "r"(address)
-                     : "memory");
+                     : "r"(address));
     else
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
-                     : "r"(address)
-                     : "memory");
+                     : "r"(address));
 }
 
 #endif

@@ -43,7 +43,7 @@ KVSCOPE_PORTABLE float powerOf(float x) {
 #endif
 }
 
-KVSCOPE_PORTABLE double softmaxTanh(double x) { return portableTanh(x); }
+KVSCOPE_PORTABLE double softmaxTanh(double x) { return 1.0 - 2.0 / (softmaxExp(2.0 * x) + 1.0); }
 
 KVSCOPE_PORTABLE float softmaxTanh(float x) { return tanhf(x); }
 

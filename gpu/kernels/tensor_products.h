@@ -16,7 +16,8 @@ template <class Element, int Rows, int Columns> class TensorProducts : public Wa
 
 public:
     using Value = float;
-    static constexpr int kDepth = 128, kPad = 8, kBlocks = 3;
+    static constexpr int kDepth = 128, kPad = 8;
+    static constexpr int kBlocks = Columns == kTile ? 2 : 3; ///< of a multiprocessor, by registers
     using Matrix = std::uint16_t[kTile][kDepth + kPad]; ///< the pad puts rows of a fragment into different banks
 
     struct Shared {
@@ -107,23 +108,29 @@ public:
     }
 
 private:
-    /// Copies the elements [depth, depth + kDepth) of the rows, sixteen threads to a row; zeros up to a multiple of 16
-    /// elements where there are none. waitForCopies and a barrier must follow.
+    /// Copies the elements [depth, depth + kDepth) of the rows; zeros up to a multiple of 16 elements where there are
+    /// none. waitForCopies and a barrier must follow.
     static __device__ __forceinline__ void fill(Matrix& to, const TileRows& from, std::int64_t depth) {
-        constexpr int kPart = 8; // elements per copy
-        const int c = threadIdx.x % (kDepth / kPart) * kPart;
-        const std::int64_t left = from.width - depth - c;
-        if (c - c % 16 >= from.width - depth) return;
-        const auto* data = static_cast<const std::uint16_t*>(from.data) + depth + c;
-        KVSCOPE_UNROLL for (int i = 0; i < kTile * kDepth / kPart / Base::kThreads; ++i) {
-            const int row = threadIdx.x / (kDepth / kPart) + i * (Base::kThreads * kPart / kDepth);
+        const std::int64_t left = from.width - depth;
+        const int end = left < kDepth ? static_cast<int>((left + 15) / 16 * 16) : kDepth;
+        const auto* data = static_cast<const std::uint16_t*>(from.data) + depth;
+        if (!from.isAligned) return fillByElements(to, data, from.offsets, left, end);
+        constexpr int kPart = 8, kRowThreads = kDepth / kPart; // elements of a copy, threads that copy a row
+        const int c = threadIdx.x % kRowThreads * kPart;
+        if (c >= end) return;
+        KVSCOPE_UNROLL for (int i = 0; i < kTile * kRowThreads / Base::kThreads; ++i) {
+            const int row = threadIdx.x / kRowThreads + i * (Base::kThreads / kRowThreads);
             const std::int64_t offset = from.offsets[row];
-            std::uint16_t* target = &to[row][c];
-            if (offset >= 0 && left >= kPart && isAtSixteen(data + offset)) {
-                copySixteen(target, data + offset);
-                continue;
-            }
-            for (int k = 0; k < kPart; ++k) target[k] = offset >= 0 && k < left ? data[offset + k] : 0;
+            const bool there = offset >= 0 && c < left;
+            copySixteen(&to[row][c], data + (there ? offset + c : -depth), there);
+        }
+    }
+
+    static __device__ __forceinline__ void fillByElements(Matrix& to, const std::uint16_t* data,
+                                                          const std::int64_t* offsets, std::int64_t left, int end) {
+        for (int i = threadIdx.x; i < kTile * end; i += Base::kThreads) {
+            const int row = i / end, c = i % end;
+            to[row][c] = offsets[row] >= 0 && c < left ? data[offsets[row] + c] : 0;
         }
     }
 

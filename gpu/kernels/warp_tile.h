@@ -36,8 +36,11 @@ struct __attribute__((may_alias)) SixteenBytes {
     alignas(16) std::uint32_t words[4];
 };
 
-template <class T> KVSCOPE_PORTABLE bool isAtSixteen(const T* address) {
-    return reinterpret_cast<std::uintptr_t>(address) % sizeof(SixteenBytes) == 0;
+/// Rows of `from` at these offsets.
+KVSCOPE_PORTABLE TileRows rowsAt(const DeviceRows& from, const std::int64_t* offsets) {
+    const bool isAligned = reinterpret_cast<std::uintptr_t>(from.data) % sizeof(SixteenBytes) == 0 &&
+                           from.width % 8 == 0 && from.headStride % 8 == 0;
+    return {from.data, from.type, from.width, offsets, isAligned};
 }
 
 } // namespace kvscope::gpu

@@ -129,9 +129,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     placeRows(s.rows, a, group, rowTile);
     for (int ahead = 0; ahead < 2; ++ahead) placeTerms(s.terms[ahead], call, terms, range.begin + ahead);
     __syncthreads();
-    const auto valuesOf = [&](int place) -> TileRows {
-        return {call.values.data, call.values.type, call.values.width, s.terms[place].valueOffsets};
-    };
+    const auto valuesOf = [&](int place) { return rowsAt(call.values, s.terms[place].valueOffsets); };
     RowSums<Number> rows[Tile::kSlots];
     for (RowSums<Number>& row : rows) row = {-Number(__builtin_inff()), 0, 0};
     typename Tile::Outputs outputs = {};
@@ -145,8 +143,9 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             s.tile, queriesOf(a, s.rows), keysOf(a, side.keys), walk.stage,
             [&] { tile.fetchValues(s.tile, valuesOf(walk.place), column); }, weights);
         placeTerms(s.terms[walk.placeAfter(2)], call, terms, walk.tile + 2);
-        makeLogits<Tile>(shape, terms.isWhole(call, walk.tile, queries.first), weights,
-                         [&](int row, int key) { return isSeen(a, s.rows, row, side.keys, key); });
+        shape.apply(weights);
+        if (!terms.isWhole(call, walk.tile, queries.first))
+            maskLogits<Tile>(weights, [&](int row, int key) { return isSeen(a, s.rows, row, side.keys, key); });
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
             const Number factor = addTerms(rows[slot], weights[slot], [&](int k) { return side.weights[Tile::columnOf(k)]; });
             KVSCOPE_UNROLL for (int n = 0; n < kColumns / 8; ++n) {

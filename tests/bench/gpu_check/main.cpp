@@ -33,6 +33,8 @@ Usage: gpu-check COMMAND [OPTIONS]
     --long-tokens N          length where targets are set for a long layer (131072)
     --kv-heads N, --query-heads N   (8, 32) query heads: a multiple of the KV heads, at most 32 times as many
     --flash-ms T             what PyTorch's flash attention forward took in this run, for H2O's target
+    --only TEXT              kernels whose name contains TEXT
+    --once                   run each once and measure nothing, for a profiler
 )";
 
 using Memory = std::shared_ptr<const gpu::DeviceMemory>;
@@ -42,6 +44,8 @@ struct Options {
     std::vector<std::int64_t> tokens;
     std::int64_t longTokens = kLongTokens, kvHeads = 8, queryHeads = 32;
     double flashMilliseconds = 0;
+    std::string only;
+    bool once = false;
 };
 
 /// The engines' cases by kernels in exact and in fast arithmetic. Number of failures.
@@ -88,11 +92,17 @@ int parity(const std::vector<std::int64_t>&) {
 #endif
 
 void benchTable(const Memory& memory, const std::vector<std::function<TimedKernel()>>& kernels,
-                const SpeedScale& scale) {
+                const SpeedScale& scale, const Options& options) {
     std::printf("%s\n", speedHeading().c_str());
     for (const auto& make : kernels) {
         const TimedKernel kernel = make();
         memory->finish();
+        if (kernel.name.find(options.only) == std::string::npos) continue;
+        if (options.once) {
+            kernel.work(memory->stream());
+            memory->finish();
+            continue;
+        }
         const double seconds = secondsOf(kernel.work);
         std::printf("%s\n", speedLine(kernel, seconds, scale).c_str());
         std::fflush(stdout);
@@ -108,8 +118,8 @@ void printRates(const DeviceRates& rates) {
 }
 
 void bench(const Memory& memory, const Options& options) {
-    const DeviceRates rates = measureRates();
-    printRates(rates);
+    const DeviceRates rates = options.once ? DeviceRates{1, 1, 1, 1} : measureRates();
+    if (!options.once) printRates(rates);
     const LayerSize target;
     LayerSize size{options.tokens.front(), options.kvHeads, options.queryHeads};
     SpeedScale scale{rates.copyBytes, rates.tensorFlops, rates.doubleFlops, rates.floatFlops,
@@ -120,7 +130,7 @@ void bench(const Memory& memory, const Options& options) {
         std::printf("\n%lld tokens, %lld KV heads, %lld query heads, %lld elements, bfloat16, cold caches\n",
                     static_cast<long long>(size.tokens), static_cast<long long>(size.kvHeads),
                     static_cast<long long>(size.queryHeads), static_cast<long long>(size.width));
-        benchTable(memory, kernels(*memory, size), scale);
+        benchTable(memory, kernels(*memory, size), scale, options);
     };
     table(timedKernels, target.tokens);
     size.tokens = options.longTokens;
@@ -153,6 +163,8 @@ Options optionsOf(int argc, char** argv) {
                                    {"kv-heads", required_argument, nullptr, 'k'},
                                    {"query-heads", required_argument, nullptr, 'q'},
                                    {"flash-ms", required_argument, nullptr, 'f'},
+                                   {"only", required_argument, nullptr, 'o'},
+                                   {"once", no_argument, nullptr, 'n'},
                                    {"help", no_argument, nullptr, 'h'},
                                    {nullptr, 0, nullptr, 0}};
     Options options;
@@ -163,6 +175,8 @@ Options optionsOf(int argc, char** argv) {
         case 'k': options.kvHeads = numberIn(optarg, 1, 64); break;
         case 'q': options.queryHeads = numberIn(optarg, 1, 2048); break;
         case 'f': options.flashMilliseconds = std::strtod(optarg, nullptr); break;
+        case 'o': options.only = optarg; break;
+        case 'n': options.once = true; break;
         case 'h': options.command = "help"; return options;
         default: throw Error({"this option is not known or lacks its number", "gpu-check", "see --help", {}});
         }

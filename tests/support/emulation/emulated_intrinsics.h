@@ -34,7 +34,9 @@ inline unsigned atomicMax(unsigned* to, unsigned value) {
 namespace kvscope::gpu {
 
 /// Copies at once what hardware copies some time before waitForCopies.
-inline void copySixteen(void* to, const void* from) { std::memcpy(to, from, 16); }
+inline void copySixteen(void* to, const void* from, bool there) {
+    there ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
+}
 inline void waitForCopies() {}
 
 /// See gpu/kernels/matrix_loads.h.
