@@ -14,9 +14,10 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp;
-constexpr int kBlocks = 4; // on a multiprocessor, of the kernels that hold most in registers
-/// 16,384 keys of 8 heads make 512 blocks, which fit on an H100 (132 multiprocessors) at once.
-constexpr std::int64_t kRowsPerBlock = 256;
+constexpr int kAnchorBlocks = 4, kSimilarityBlocks = 5; // on a multiprocessor: 128 and 96 registers
+/// Of an anchor's partial sum, and of similarities: 16,384 keys of 8 heads make 512 blocks, which fit on an H100 (132
+/// multiprocessors) at once. Norms need fewer registers.
+constexpr std::int64_t kRowsPerBlock = 256, kRowsOfNorms = 128;
 
 constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
@@ -28,8 +29,9 @@ struct RowsCall {
     Metric metric;
 };
 
-__device__ __forceinline__ std::int64_t endOfBlock(const DeviceRows& rows, std::int64_t begin) {
-    return begin + kRowsPerBlock < rows.rows ? begin + kRowsPerBlock : rows.rows;
+__device__ __forceinline__ std::int64_t endOfBlock(const DeviceRows& rows, std::int64_t begin,
+                                                   std::int64_t most = kRowsPerBlock) {
+    return begin + most < rows.rows ? begin + most : rows.rows;
 }
 
 /// sums[r] += the squares of the piece of row r.
@@ -61,8 +63,8 @@ __device__ __forceinline__ void writeOfRow(const RowsCall& call, std::int64_t he
 
 template <class Element, int Width> __global__ void __launch_bounds__(kThreads) normKernel(RowsCall call) {
     using Split = RowSplit<Element, Width>;
-    const std::int64_t begin = blockIdx.x * kRowsPerBlock;
-    const RowReader<Element, Width> reader(call.rows, blockIdx.y, endOfBlock(call.rows, begin), call.isStraight);
+    const std::int64_t begin = blockIdx.x * kRowsOfNorms, end = endOfBlock(call.rows, begin, kRowsOfNorms);
+    const RowReader<Element, Width> reader(call.rows, blockIdx.y, end, call.isStraight);
     double squares[Split::kRows] = {};
     reader.each(
         begin, kWarps, [&](const auto& batch, std::int64_t) { addSquares(batch, squares); },
@@ -122,7 +124,8 @@ template <int Rows> struct AnchorSums {
 };
 
 /// Blocks run from the last row to the first: after meanAnchor the last rows lie in the cache.
-template <class Element, int Width> __global__ void __launch_bounds__(kThreads, kBlocks) similarityKernel(RowsCall call) {
+template <class Element, int Width>
+__global__ void __launch_bounds__(kThreads, kSimilarityBlocks) similarityKernel(RowsCall call) {
     using Split = RowSplit<Element, Width>;
     const std::int64_t head = gridDim.y - 1 - blockIdx.y, begin = (gridDim.x - 1 - blockIdx.x) * kRowsPerBlock,
                        d = Width > 0 ? Width : call.rows.width;
@@ -175,7 +178,7 @@ __device__ __forceinline__ void addRows(const Batch& batch, double factor, doubl
 
 /// A block sums the columns of one turn, in rows of any other width than the usual ones after all turns' squares.
 template <class Element, int Width>
-__global__ void __launch_bounds__(kThreads, kBlocks) anchorKernel(AnchorCall call) {
+__global__ void __launch_bounds__(kThreads, kAnchorBlocks) anchorKernel(AnchorCall call) {
     using Split = RowSplit<Element, Width>;
     const std::int64_t piece = Width > 0 ? blockIdx.x : blockIdx.x / call.turns, turn = blockIdx.x - piece * call.turns,
                        begin = piece * kRowsPerBlock, d = Width > 0 ? Width : call.rows.width;
@@ -244,21 +247,20 @@ template <class Work> void withElementAndWidth(const DeviceRows& rows, const Wor
     });
 }
 
-Grid rowGrid(const DeviceRows& rows) { return {piecesOf(rows.rows, kRowsPerBlock), rows.heads}; }
-
 } // namespace
 
 void rowNorms(const DeviceRows& rows, float* norms, Stream stream) {
     withElementAndWidth(rows, [&](auto element, auto width) {
-        launch("key norms", normKernel<decltype(element), width()>, rowGrid(rows), kThreads, 0, stream,
-               RowsCall{rows, hasStraightRows(rows), nullptr, norms, Metric::Dot});
+        launch("key norms", normKernel<decltype(element), width()>, {piecesOf(rows.rows, kRowsOfNorms), rows.heads},
+               kThreads, 0, stream, RowsCall{rows, hasStraightRows(rows), nullptr, norms, Metric::Dot});
     });
 }
 
 void similarity(const DeviceRows& rows, const float* anchors, Metric metric, float* similarities, Stream stream) {
     withElementAndWidth(rows, [&](auto element, auto width) {
-        launch("similarity to an anchor", similarityKernel<decltype(element), width()>, rowGrid(rows), kThreads, 0,
-               stream, RowsCall{rows, hasStraightRows(rows), anchors, similarities, metric});
+        launch("similarity to an anchor", similarityKernel<decltype(element), width()>,
+               {piecesOf(rows.rows, kRowsPerBlock), rows.heads}, kThreads, 0, stream,
+               RowsCall{rows, hasStraightRows(rows), anchors, similarities, metric});
     });
 }
 
