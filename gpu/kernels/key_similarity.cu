@@ -206,24 +206,22 @@ __global__ void __launch_bounds__(kThreads, kAnchorBlocks) anchorKernel(AnchorCa
     call.partial[(blockIdx.y * call.pieces + piece) * d + turn * Split::kColumns + column] = sum;
 }
 
-constexpr int kFinishColumns = 16, kFinishParts = 16;
+constexpr int kFinishColumns = 16, kFinishParts = 32;
 
-/// Adds the partial sums: every 16th piece by one thread with several loads in flight, then the 16 sums.
+/// Adds the partial sums: every 32nd piece by one thread with several loads in flight, then the 32 sums.
 __global__ void __launch_bounds__(kFinishColumns* kFinishParts) finishAnchorKernel(AnchorCall call) {
     constexpr int kAhead = 8;
     double(&ofParts)[kFinishParts][kFinishColumns] = sharedAs<double[kFinishParts][kFinishColumns]>();
     const int column = static_cast<int>(threadIdx.x) % kFinishColumns,
               part = static_cast<int>(threadIdx.x) / kFinishColumns;
     const std::int64_t d = call.rows.width, c = std::int64_t{blockIdx.x} * kFinishColumns + column;
-    const double* partial = call.partial + blockIdx.y * call.pieces * d + c;
+    const std::int64_t step = kFinishParts * d, end = call.pieces * d;
+    const double* partial = call.partial + blockIdx.y * end + c;
     double sum = 0;
-    for (std::int64_t first = part; c < d && first < call.pieces; first += kAhead * kFinishParts) {
+    for (std::int64_t first = part * d; c < d && first < end; first += kAhead * step) {
         double numbers[kAhead];
         KVSCOPE_UNROLL
-        for (int k = 0; k < kAhead; ++k) {
-            const std::int64_t piece = first + k * kFinishParts;
-            numbers[k] = piece < call.pieces ? partial[piece * d] : 0;
-        }
+        for (int k = 0; k < kAhead; ++k) numbers[k] = first + k * step < end ? partial[first + k * step] : 0;
         KVSCOPE_UNROLL
         for (int k = 0; k < kAhead; ++k) sum += numbers[k];
     }
