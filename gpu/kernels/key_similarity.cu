@@ -132,6 +132,7 @@ __global__ void __launch_bounds__(kThreads, kSimilarityBlocks) similarityKernel(
     const RowReader<Element, Width> reader(call.rows, head, endOfBlock(call.rows, begin), call.isStraight);
     const int lane = reader.lane();
     const float* anchor = call.anchors + head * d;
+    waitForWorkBefore();
     const double norm = anchorNorm<Split::kLanes>(anchor, d, lane);
     double numbers[kPiece];
     if (Width > 0) readAnchor(anchor, lane * kPiece, d, numbers);
@@ -195,6 +196,7 @@ __global__ void __launch_bounds__(kThreads, kAnchorBlocks) anchorKernel(AnchorCa
             addRows<Split>(batch, factor, sums);
             clear(squares);
         });
+    letNextBegin();
     double* ofGroups = &sharedAs<double>(); // [groups of the block, columns]
     const int group = static_cast<int>(threadIdx.x) / Split::kLanes, column = static_cast<int>(threadIdx.x);
     KVSCOPE_UNROLL
@@ -211,6 +213,8 @@ constexpr int kFinishColumns = 16, kFinishParts = 32;
 /// Adds the partial sums: every 32nd piece by one thread with several loads in flight, then the 32 sums.
 __global__ void __launch_bounds__(kFinishColumns* kFinishParts) finishAnchorKernel(AnchorCall call) {
     constexpr int kAhead = 8;
+    letNextBegin();
+    waitForWorkBefore();
     double(&ofParts)[kFinishParts][kFinishColumns] = sharedAs<double[kFinishParts][kFinishColumns]>();
     const int column = static_cast<int>(threadIdx.x) % kFinishColumns,
               part = static_cast<int>(threadIdx.x) / kFinishColumns;
@@ -258,7 +262,7 @@ void similarity(const DeviceRows& rows, const float* anchors, Metric metric, flo
     withElementAndWidth(rows, [&](auto element, auto width) {
         launch("similarity to an anchor", similarityKernel<decltype(element), width()>,
                {piecesOf(rows.rows, kRowsPerBlock), rows.heads}, kThreads, 0, stream,
-               RowsCall{rows, hasStraightRows(rows), anchors, similarities, metric});
+               RowsCall{rows, hasStraightRows(rows), anchors, similarities, metric}, true);
     });
 }
 
@@ -276,7 +280,7 @@ void meanAnchor(const DeviceRows& rows, bool normalised, void* scratch, float* a
                kThreads * kPiece * sizeof(double), stream, call);
     });
     launch("anchor", finishAnchorKernel, {piecesOf(rows.width, kFinishColumns), rows.heads},
-           kFinishColumns * kFinishParts, kFinishColumns * kFinishParts * sizeof(double), stream, call);
+           kFinishColumns * kFinishParts, kFinishColumns * kFinishParts * sizeof(double), stream, call, true);
 }
 
 } // namespace kvscope::gpu
