@@ -24,18 +24,44 @@ struct Grid {
     std::int64_t x = 1, y = 1, z = 1; ///< blocks
 };
 
-/// Starts kernel(argument) with dynamic shared memory and checks the launch. An empty grid starts nothing.
+/// Whether the device lets a kernel begin before the one in front of it has ended; defined in launch_check.cu.
+bool overlapsLaunches();
+
+/// In a kernel that is launched early: waits for the work enqueued before; nothing may be read or written earlier.
+__device__ __forceinline__ void waitForWorkBefore() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Once all blocks have called it or ended, a next kernel that is launched early begins, as far as there is room.
+__device__ __forceinline__ void letNextBegin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// Starts kernel(argument) with dynamic shared memory and checks the launch. An empty grid starts nothing. Early: the
+/// kernel calls waitForWorkBefore(), so that starting it costs no time of its own.
 template <class Argument>
 void launch(const char* name, void (*kernel)(Argument), Grid grid, int threads, std::size_t sharedBytes, Stream stream,
-            const Argument& argument) {
+            const Argument& argument, bool early = false) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     if (sharedBytes > 48 * 1024)
         checkCuda(
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sharedBytes)),
             name);
-    const dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
-    kernel<<<blocks, static_cast<unsigned>(threads), sharedBytes, stream>>>(argument);
-    checkCuda(cudaGetLastError(), name);
+    cudaLaunchAttribute overlap{};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t launch{};
+    launch.gridDim = dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
+    launch.blockDim = dim3(static_cast<unsigned>(threads));
+    launch.dynamicSmemBytes = sharedBytes;
+    launch.stream = stream;
+    launch.attrs = &overlap;
+    launch.numAttrs = early && overlapsLaunches() ? 1 : 0;
+    checkCuda(cudaLaunchKernelEx(&launch, kernel, argument), name);
 }
 
 /// The dynamic shared memory of the block as one struct.

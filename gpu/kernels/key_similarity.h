@@ -5,8 +5,8 @@
 #include <cstddef>
 
 // Key norms, the anchor of a head and every key's similarity to it (KeyDiff Eq. 8, Table 15; key norm policy). All are
-// bound by reading the keys: norms read them once, anchor and similarity once each. Same bits as the CPU engine. All
-// pointers are device memory.
+// bound by reading the keys: norms read them once, anchor and similarity once each. Sums run in double, in an order of
+// their own that depends on nothing but the shape, and are rounded to float once. All pointers are device memory.
 namespace kvscope::gpu {
 
 enum class Metric : std::int32_t { Cosine, Dot, Euclidean };

@@ -13,10 +13,23 @@ template <int Width> __device__ __forceinline__ double sumOfLanes(double value) 
     return value;
 }
 
-/// sum x_c y_c over 16 lanes; every lane gets it.
-template <class X, class Y>
-__device__ __forceinline__ double productOfRows(const X* x, const Y* y, std::int64_t width, int lane) {
-    return sumOfLanes<kProductParts>(productPart(x, y, width, lane)) + productTail(x, y, width);
+/// The sums of several numbers over groups of Width lanes at once. With each exchange a lane gives half of its numbers
+/// away, so that there are about Count exchanges, not Count times the levels of the tree. A lane of the group gets the
+/// sum of number lane / (Width / Count).
+template <int Width, int Count> __device__ __forceinline__ double sumOfEach(const double (&numbers)[Count], int lane) {
+    if constexpr (Count == 1) {
+        return sumOfLanes<Width>(numbers[0]);
+    } else {
+        constexpr int kKept = Count / 2;
+        const bool keepsUpper = (lane & (Width / 2)) != 0;
+        double kept[kKept];
+        KVSCOPE_UNROLL
+        for (int i = 0; i < kKept; ++i) {
+            const double given = keepsUpper ? numbers[i] : numbers[i + kKept];
+            kept[i] = (keepsUpper ? numbers[i + kKept] : numbers[i]) + __shfl_xor_sync(kAllLanes, given, Width / 2);
+        }
+        return sumOfEach<Width / 2>(kept, lane);
+    }
 }
 
 /// Squared Euclidean distance over 8 lanes; every lane gets it.

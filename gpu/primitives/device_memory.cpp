@@ -18,8 +18,9 @@ void CallMemory::place() {
 }
 
 void CallMemory::fetch() {
-    m_fetched.resize(m_bytes[Changed] + m_bytes[Results]);
-    m_memory.copyOut(m_fetched.data(), at(Changed), m_fetched.size());
+    const std::size_t bytes = m_bytes[Changed] + m_bytes[Results];
+    m_fetched = m_memory.allocateShared(bytes);
+    m_memory.copyOut(m_fetched.get(), at(Changed), bytes);
 }
 
 } // namespace kvscope::gpu

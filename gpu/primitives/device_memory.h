@@ -18,7 +18,7 @@ class DeviceMemory {
 public:
     virtual ~DeviceMemory() = default;
     virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
-    /// Zeroed memory of the host that running kernels read and write.
+    /// Memory of the host that running kernels read and write, and that copies run to at full speed.
     virtual std::shared_ptr<void> allocateShared(std::size_t bytes) const = 0;
     virtual void copyIn(void* to, const void* from, std::size_t bytes) const = 0;
     /// Waits for all work enqueued before.
@@ -45,10 +45,11 @@ public:
     void fetch(); ///< waits for the work
     /// The numbers of a result, after fetch().
     template <class T> std::vector<T> read(const T* address, std::size_t count) const {
-        std::vector<T> numbers(count);
-        const auto* from = m_fetched.data() + (reinterpret_cast<const unsigned char*>(address) - at(Changed));
-        if (count > 0) std::memcpy(numbers.data(), from, count * sizeof(T));
-        return numbers;
+        if (count == 0) return {};
+        const auto* bytes = static_cast<const unsigned char*>(m_fetched.get()) +
+                            (reinterpret_cast<const unsigned char*>(address) - at(Changed));
+        const T* numbers = reinterpret_cast<const T*>(bytes);
+        return {numbers, numbers + count};
     }
     HostTensor read(const float* address, const Shape& shape) const {
         return {shape, read(address, static_cast<std::size_t>(shape.count()))};
@@ -81,8 +82,8 @@ private:
     std::vector<Part> m_parts;
     std::array<std::size_t, kSections> m_bytes{};
     std::array<std::vector<unsigned char>, 2> m_input; ///< Lists and Changed
-    std::vector<unsigned char> m_fetched;              ///< Changed and Results
     std::shared_ptr<void> m_data;
+    std::shared_ptr<void> m_fetched; ///< Changed and Results, on the host
 };
 
 } // namespace kvscope::gpu

@@ -10,8 +10,9 @@ namespace kvscope::gpu {
 LongWork::LongWork(const DeviceMemory& memory, Checkpoint checkpoint, double operations)
     : m_memory(memory), m_checkpoint(std::move(checkpoint)), m_operations(std::max(1.0, operations)) {
     m_checkpoint.at(0, m_operations);
-    if (operations > kShortOperations)
-        m_words = std::static_pointer_cast<std::int32_t>(memory.allocateShared(2 * sizeof(std::int32_t)));
+    if (operations <= kShortOperations) return;
+    m_words = std::static_pointer_cast<std::int32_t>(memory.allocateShared(2 * sizeof(std::int32_t)));
+    std::fill_n(m_words.get(), 2, 0);
 }
 
 LongWork::~LongWork() {

@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
 
 #include <utility>
 
@@ -28,7 +27,7 @@ public:
         return owned(at::empty({static_cast<std::int64_t>(bytes)}, m_bytes));
     }
     std::shared_ptr<void> allocateShared(std::size_t bytes) const override {
-        return owned(at::zeros({static_cast<std::int64_t>(bytes)},
+        return owned(at::empty({static_cast<std::int64_t>(bytes)},
                                at::TensorOptions(at::kByte).pinned_memory(m_device.isCuda())));
     }
     void copyIn(void* to, const void* from, std::size_t bytes) const override {

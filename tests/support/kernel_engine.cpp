@@ -115,9 +115,7 @@ std::shared_ptr<void> HostMemory::allocate(std::size_t bytes) const {
     return memory;
 }
 
-std::shared_ptr<void> HostMemory::allocateShared(std::size_t bytes) const {
-    return std::shared_ptr<unsigned char[]>(new unsigned char[bytes]());
-}
+std::shared_ptr<void> HostMemory::allocateShared(std::size_t bytes) const { return allocate(bytes); }
 
 void HostMemory::copyIn(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
 

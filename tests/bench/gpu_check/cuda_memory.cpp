@@ -8,7 +8,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace kvscope::check {
@@ -47,8 +46,7 @@ public:
     }
     std::shared_ptr<void> allocateShared(std::size_t bytes) const override {
         void* data = nullptr;
-        check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "allocating host memory");
-        std::memset(data, 0, bytes);
+        check(cudaHostAlloc(&data, std::max<std::size_t>(bytes, 1), cudaHostAllocDefault), "allocating host memory");
         return {data, [](void* memory) { cudaFreeHost(memory); }};
     }
     bool isIdle() const override {

@@ -92,7 +92,7 @@ template <class T> T exchanged(T value, int fromLane) {
 
 template <class Argument>
 void launch(const char*, void (*kernel)(Argument), Grid grid, int threads, std::size_t sharedBytes, Stream,
-            const Argument& argument) {
+            const Argument& argument, bool = false) {
     struct Call {
         void (*kernel)(Argument);
         Argument argument;
@@ -102,6 +102,9 @@ void launch(const char*, void (*kernel)(Argument), Grid grid, int threads, std::
         [](const void* data) { static_cast<const Call*>(data)->kernel(static_cast<const Call*>(data)->argument); },
         &call, grid, threads, sharedBytes);
 }
+
+inline void waitForWorkBefore() {}
+inline void letNextBegin() {}
 
 template <class T> T& sharedAs() { return *static_cast<T*>(emulation::sharedBytes()); }
 
