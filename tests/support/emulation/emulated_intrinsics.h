@@ -24,12 +24,40 @@ template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
     return ::kvscope::gpu::emulation::exchanged(value, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
 
+inline unsigned __ballot_sync(unsigned, bool vote) {
+    using namespace kvscope::gpu::emulation;
+    *laneSlot(static_cast<int>(threadPlace().x % 32)) = vote ? 1 : 0;
+    warpBarrier();
+    unsigned votes = 0;
+    for (int lane = 0; lane < 32; ++lane) votes |= unsigned{*laneSlot(lane)} << lane;
+    warpBarrier();
+    return votes;
+}
+
 inline unsigned atomicMax(unsigned* to, unsigned value) {
     ::kvscope::gpu::emulation::noteAccess(to, sizeof *to, true, true);
     return ::kvscope::gpu::emulation::exchangedForLarger(to, value);
 }
 
 namespace kvscope::gpu {
+
+inline void copySixteen(void* to, const void* from) { std::memcpy(to, from, 16); }
+
+inline void waitForCopies() {}
+
+/// The tensor cores' m8n8k4 of doubles (see gpu/kernels/double_fragments.h for who holds what).
+inline void multiplyDoubles(double (&c)[2], double a, double b) {
+    const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
+    const double both[2] = {a, b};
+    double left[4][2], right[2][4][2]; // of the lanes that hold this lane's row of a, and its columns of b
+    std::memcpy(emulation::laneSlot(lane), both, sizeof both);
+    emulation::warpBarrier();
+    std::memcpy(left, emulation::laneSlot(4 * group), sizeof left);
+    std::memcpy(right, emulation::laneSlot(4 * two), sizeof right);
+    emulation::warpBarrier();
+    for (int column = 0; column < 2; ++column)
+        for (int k = 0; k < 4; ++k) c[column] = std::fma(left[k][0], right[column][k][1], c[column]);
+}
 
 /// The tensor cores' m16n8k16, fragment by fragment (see gpu/kernels/tensor_tile.h for who holds what).
 template <class Element>
