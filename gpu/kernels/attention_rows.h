@@ -1,8 +1,8 @@
 #pragma once
 
 #include "gpu/kernels/attention_call.h"
-#include "gpu/kernels/warp_tile.h"
 #include "gpu/kernels/softmax_steps.h"
+#include "gpu/kernels/warp_tile.h"
 
 // Which queries and keys make up a tile. One side of a tile holds queries and, for each query, the query heads of one
 // GQA group: neighbours, as many places as the next power of two, so that a place belongs to the same head in every
@@ -13,7 +13,7 @@ namespace kvscope::gpu {
 struct TileSide {
     std::int64_t offsets[kTile];   ///< in elements; -1: no such row
     std::int64_t positions[kTile]; ///< time
-    std::int64_t rowSlots[kTile];     ///< of queries: slot * R + query, the place in [slots, R]; -1: no such query
+    std::int64_t rowSlots[kTile];  ///< of queries: slot * R + query, the place in [slots, R]; -1: no such query
 };
 
 /// Places per query: the first power of two that is not less than the largest group.
@@ -130,9 +130,7 @@ public:
             }
             return;
         }
-        KVSCOPE_UNROLL for (auto& row : values) {
-            KVSCOPE_UNROLL for (Number& value : row) value *= m_factor;
-        }
+        KVSCOPE_UNROLL for (auto& row : values) { KVSCOPE_UNROLL for (Number& value : row) value *= m_factor; }
     }
 
 private:
@@ -174,8 +172,8 @@ __device__ __forceinline__ TileRange wholeTiles(unsigned (&words)[2], TileRange 
     return {range.end - words[1], range.begin + words[0]};
 }
 
-/// A walk over tiles of moving rows: three of them are placed in shared memory at a time, so that one barrier per tile is
-/// enough.
+/// A walk over tiles of moving rows: three of them are placed in shared memory at a time, so that one barrier per tile
+/// is enough.
 struct TileWalk {
     TileRange range, whole;
     std::int64_t tile;

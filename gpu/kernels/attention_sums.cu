@@ -187,13 +187,14 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             maskLogits<Tile>(logits, [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             const auto shift = s.shifts[walk.place][Tile::columnOf(k)];
-            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k] += shift.weightOf(logits[slot][k]);
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k] +=
+                shift.weightOf(logits[slot][k]);
         }
     }
     __syncthreads();
     KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) s.totals[Tile::rowOf(slot) * kTotalStride + Tile::columnOf(k)] =
-            sums[slot][k];
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k)
+            s.totals[Tile::rowOf(slot) * kTotalStride + Tile::columnOf(k)] = sums[slot][k];
     }
     __syncthreads();
     writeColumns(s, call, kvHead, keyTile);
@@ -216,12 +217,12 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
     const SumsCall call{sums, splitsOf(a), nullptr, {begin, isLast ? rowTilesOf(a) : end}};
     withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits},
-               Tile::kThreads, sizeof(SoftmaxShared<Tile>), stream, call);
+        launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits}, Tile::kThreads,
+               sizeof(SoftmaxShared<Tile>), stream, call);
         const std::int64_t rows = a.slotCount * a.queryCount;
         if (isLast && call.splits > 1)
-            launch("merging softmax sums", mergeSplitsKernel,
-                   {(rows + kMergeThreads - 1) / kMergeThreads}, kMergeThreads, 0, stream, call);
+            launch("merging softmax sums", mergeSplitsKernel, {(rows + kMergeThreads - 1) / kMergeThreads},
+                   kMergeThreads, 0, stream, call);
     });
 }
 

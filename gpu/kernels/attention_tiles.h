@@ -26,7 +26,8 @@ __device__ __forceinline__ void maskLogits(typename Tile::Value (&logits)[Tile::
     KVSCOPE_ROLL for (int i = 0; i < kValues; ++i) seen |=
         std::uint32_t{isSeenAt(Tile::rowOf(i / Tile::kPerSlot), Tile::columnOf(i % Tile::kPerSlot))} << i;
     KVSCOPE_UNROLL for (int i = 0; i < kValues; ++i) {
-        if ((seen >> i & 1) == 0) logits[i / Tile::kPerSlot][i % Tile::kPerSlot] = -typename Tile::Value(__builtin_inff());
+        if ((seen >> i & 1) == 0)
+            logits[i / Tile::kPerSlot][i % Tile::kPerSlot] = -typename Tile::Value(__builtin_inff());
     }
 }
 

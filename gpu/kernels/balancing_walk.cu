@@ -1,142 +1,224 @@
 // Self-balancing walks, one block of threads per walk: 32 rows at a time (the lanes) are multiplied with all earlier
-// rows in panels shared by all threads, and the panels are added up in row order, one thread per lane. Then one warp
-// steps through the 32 rows with y in registers. Every sum has the CPU engine's order, so the signs are equal.
+// rows in panels, and one warp adds the panels up in row order. Then that warp steps through the 32 rows with y in
+// registers. When exact, every sum has the CPU engine's order, so the signs are equal.
 #include "gpu/kernels/balancing_walk.h"
 
-#include "gpu/kernels/device.h"
-#include "gpu/kernels/elements.h"
-#include "gpu/kernels/walk_lanes.h"
+#include "gpu/kernels/lanes.h"
+#include "gpu/kernels/walk_tile.h"
 
 namespace kvscope::gpu {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kLanes = kWarp;                              // rows that step together
-constexpr int kPanel = 64;                                 // earlier rows per multiplication
-constexpr int kDepth = 32;                                 // elements of the rows in shared memory at a time
-constexpr int kPad = 1;                                    // against shared-memory bank conflicts
-constexpr int kRowsPerThread = kPanel * kLanes / kThreads; // of one lane
+constexpr int kLanes = kWarp;
+constexpr int kBlocks = 4; ///< per multiprocessor: other walks run while one waits for memory or for its next sign
 
-struct Shared {
-    double panel[kPanel][kDepth + kPad];
-    double lanes[kLanes][kDepth + kPad];
-    double matrix[kPanel][kLanes];
+template <class Element> struct Shared {
+    WalkSlice<Element> panel[kPanel];
+    WalkSlice<Element> laneKeys[kLanes], laneValues[kLanes]; ///< behind the panel: together a row for every thread
+    double matrix[kPanel][kLanes + 1];                       ///< products of values, then entries
+    WalkTerm panelTerms[kPanel], laneTerms[kLanes];
+    double signs[2][kPanel]; ///< of the panel's rows; two of each, because one is read while the next is placed
+    Draw draws[2][kLanes];
+    double sums[kLanes], margins[kLanes]; ///< y of the lanes' rows; smallest margins so far
+    Walk walk;                            ///< here, because registers are scarce
+    WalkRows keys, values;                ///< of its head
     std::int32_t ended;
     double centre[1]; ///< [d]
 };
 
-/// Rows places[first .. first + count) of a walk, elements [depth, depth + kDepth); zero where there is none.
-template <int Rows>
-__device__ __forceinline__ void fill(double (&to)[Rows][kDepth + kPad], const DeviceRows& from, const Walk& walk,
-                                     std::int64_t first, std::int64_t count, std::int64_t depth) {
-    for (int i = threadIdx.x; i < Rows * kDepth; i += kThreads) {
-        const int row = i / kDepth, c = i % kDepth;
-        const bool there = row < count && depth + c < from.width;
-        to[row][c] = there ? double(elementOf(from, walk.rule.head, walk.rows[first + row], depth + c)) : 0;
-    }
-}
-
-/// Products of the panel's rows threadIdx.x / 32, + 8, ... with lane threadIdx.x % 32, added element by element.
-__device__ __forceinline__ void multiply(Shared& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
-                                         std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount,
-                                         double (&products)[kRowsPerThread]) {
-    for (double& product : products) product = 0;
-    for (std::int64_t depth = 0; depth < from.width; depth += kDepth) {
-        __syncthreads();
-        fill(s.panel, from, walk, first, count, depth);
-        fill(s.lanes, from, walk, lanesAt, laneCount, depth);
-        __syncthreads();
-        const auto* lane = s.lanes[threadIdx.x % kLanes];
-        for (int c = 0; c < kDepth; ++c)
-            for (int r = 0; r < kRowsPerThread; ++r)
-                products[r] =
-                    exactMultiplyAdd(s.panel[threadIdx.x / kLanes + r * (kThreads / kLanes)][c], lane[c], products[r]);
-    }
-}
-
-/// M_ij of `count` rows from `first` on against the lanes.
-__device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, const Walk& walk, std::int64_t first,
-                                           std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount) {
-    double values[kRowsPerThread] = {}, keys[kRowsPerThread];
-    if (call.values.data) multiply(s, call.values, walk, first, count, lanesAt, laneCount, values);
-    multiply(s, call.keys, walk, first, count, lanesAt, laneCount, keys);
-    const int lane = threadIdx.x % kLanes;
-    const auto termOf = [&](std::int64_t place) {
-        const std::int64_t entry = walk.begin + (place < walk.count ? place : walk.count - 1);
-        return WalkTerm{call.scratch[entry], call.weights ? call.weights[entry] : 1};
-    };
-    const WalkTerm laneTerm = termOf(lanesAt + lane);
-    for (int r = 0; r < kRowsPerThread; ++r) {
-        const int row = threadIdx.x / kLanes + r * (kThreads / kLanes);
-        s.matrix[row][lane] = walkEntry(walk.rule, keys[r], values[r], termOf(first + row), laneTerm);
-    }
-    __syncthreads();
-}
-
 /// Computes the centre c of the walk; false when c is 0 and can be left out.
-__device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, const Walk& walk) {
-    const std::int64_t d = call.keys.width;
+template <class Element>
+__device__ __forceinline__ bool fillCentre(Shared<Element>& s, const WalksCall& call, const Walk& walk) {
+    constexpr int kDepth = WalkSlice<Element>::kDepth;
+    const int d = static_cast<int>(call.keys.width);
     if (walk.rule.meanOver <= 0 && !call.centres) return false;
-    for (std::int64_t c = threadIdx.x; c < d; c += kThreads) {
+    for (int c = threadIdx.x; c < d; c += kWalkThreads)
+        s.centre[c] = walk.rule.meanOver > 0 ? 0 : call.centres[walk.rule.head * d + c];
+    for (int depth = 0; walk.rule.meanOver > 0 && depth < d; depth += kDepth) {
+        const int c = threadIdx.x;
         double sum = 0;
-        if (walk.rule.meanOver > 0) {
-            for (std::int64_t i = 0; i < walk.count; ++i)
-                sum += double(elementOf(call.keys, walk.rule.head, walk.rows[i], c));
-            sum /= static_cast<double>(walk.rule.meanOver);
-        } else {
-            sum = call.centres[walk.rule.head * d + c];
+        for (int first = 0; first < walk.count; first += kWalkThreads) {
+            const int rows = walk.count - first < kWalkThreads ? walk.count - first : kWalkThreads;
+            __syncthreads();
+            fillSlices<kWalkThreads>(s.panel, s.keys, walk, first, depth);
+            waitForCopies();
+            __syncthreads();
+            for (int row = 0; c < kDepth && row < rows; ++row) sum += double(widened(s.panel[row].items[c]));
         }
-        s.centre[c] = sum;
+        if (c < kDepth && depth + c < d) s.centre[depth + c] = sum / static_cast<double>(walk.rule.meanOver);
     }
     __syncthreads();
     return true;
 }
 
 /// Writes <k_i, c> - <c, c> / 2 of every row to scratch: <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
-__device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, const Walk& walk) {
+template <class Element>
+__device__ __forceinline__ void fillTerms(Shared<Element>& s, const WalksCall& call, const Walk& walk) {
+    constexpr int kDepth = WalkSlice<Element>::kDepth, kCount = Several<Element>::kCount;
+    const int d = static_cast<int>(call.keys.width);
     const bool centred = fillCentre(s, call, walk);
-    double square = 0;
-    for (std::int64_t c = 0; centred && c < call.keys.width; ++c) square += s.centre[c] * s.centre[c];
-    for (std::int64_t first = 0; first < walk.count; first += kPanel) {
-        const std::int64_t row = first + threadIdx.x;
-        double term = 0;
-        for (std::int64_t depth = 0; centred && depth < call.keys.width; depth += kDepth) {
+    for (int first = 0; first < walk.count; first += kWalkThreads) {
+        double term = 0, square = 0;
+        for (int depth = 0; centred && depth < d; depth += kDepth) {
             __syncthreads();
-            fill(s.panel, call.keys, walk, first, walk.count - first, depth);
+            fillSlices<kWalkThreads>(s.panel, s.keys, walk, first, depth);
+            waitForCopies();
             __syncthreads();
-            const std::int64_t end = call.keys.width - depth < kDepth ? call.keys.width - depth : kDepth;
-            for (std::int64_t c = 0; threadIdx.x < kPanel && c < end; ++c)
-                term += s.centre[depth + c] * s.panel[threadIdx.x][c];
+            const int end = d - depth < kDepth ? d - depth : kDepth;
+            for (int begin = 0; begin < end; begin += kCount) {
+                const auto row = *reinterpret_cast<Several<Element>*>(&s.panel[threadIdx.x].items[begin]);
+                KVSCOPE_UNROLL for (int k = 0; k < kCount; ++k) {
+                    if (begin + k >= end) continue;
+                    const double c = s.centre[depth + begin + k];
+                    term += c * double(widened(row.items[k]));
+                    square += c * c;
+                }
+            }
         }
-        if (threadIdx.x < kPanel && row < walk.count) call.scratch[walk.begin + row] = centred ? term - square / 2 : 0;
+        const int row = first + threadIdx.x;
+        if (row < walk.count) call.scratch[walk.begin + row] = term - square / 2;
     }
     __syncthreads();
 }
 
-__global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
-    Shared& s = sharedAs<Shared>();
-    if (isStopped(call.stop)) return;
-    const Walk walk = walkOfBlock(call);
-    if (!beginWalk(call, walk)) return;
-    double margin = marginBefore(call);
-    if (threadIdx.x == 0) s.ended = 0;
-    if (call.firstStep == 0) fillTerms(s, call, walk);
-    for (std::int64_t lanesAt = call.firstStep; lanesAt < endOfSteps(call, walk); lanesAt += kLanes) {
-        const std::int64_t left = walk.count - lanesAt;
-        const int laneCount = static_cast<int>(left < kLanes ? left : kLanes);
-        double y[1] = {};
-        for (std::int64_t first = 0; first < lanesAt; first += kPanel) {
-            const int count = static_cast<int>(lanesAt - first < kPanel ? lanesAt - first : kPanel);
-            fillMatrix(s, call, walk, first, count, lanesAt, laneCount);
-            for (int i = 0; threadIdx.x < kLanes && i < count; ++i)
-                y[0] += double(call.signs[walk.begin + first + i]) * s.matrix[i][threadIdx.x];
+/// Terms and weight of a row; any where there is none.
+__device__ __forceinline__ WalkTerm termOf(const WalksCall& call, const Walk& walk, int row) {
+    const std::int64_t entry = walk.begin + (row < walk.count ? row : walk.count - 1);
+    return {call.scratch[entry], call.weights ? call.weights[entry] : 1};
+}
+
+/// What the panel's entries and sums need beside products, written by the last warp while the first one adds.
+template <class Element>
+__device__ __forceinline__ void placePanel(Shared<Element>& s, const WalksCall& call, const Walk& walk, int first,
+                                           int lanesAt) {
+    const int lane = threadIdx.x % kWarp;
+    for (int r = lane; r < kPanel; r += kWarp) {
+        s.panelTerms[r] = termOf(call, walk, first + r);
+        s.signs[first / kPanel % 2][r] = first + r < lanesAt ? double(call.signs[walk.begin + first + r]) : 0;
+    }
+    if (first != 0) return;
+    s.laneTerms[lane] = termOf(call, walk, lanesAt + lane);
+    s.draws[lanesAt / kLanes % 2][lane] = drawOf(call, walk, lanesAt + lane);
+}
+
+/// A slice of a panel and of its lanes, in the order in which they are multiplied: values first.
+struct Stage {
+    int lanesAt, first, depth;
+    bool isKeys;
+};
+
+/// Begins to copy a slice to shared memory. Lanes that are no wider than a slice stay for all panels.
+template <class Element>
+__device__ __forceinline__ void fetch(Shared<Element>& s, const Walk& walk, const Stage& stage) {
+    const WalkRows& from = stage.isKeys ? s.keys : s.values;
+    fillSlices<kPanel>(s.panel, from, walk, stage.first, stage.depth);
+    if (stage.first == 0 || from.rows.width > WalkSlice<Element>::kDepth)
+        fillSlices<kLanes>(stage.isKeys ? s.laneKeys : s.laneValues, from, walk, stage.lanesAt, stage.depth);
+}
+
+/// Begins to copy what follows this slice, before the walk's `end`.
+template <class Element>
+__device__ __forceinline__ void fetchNext(Shared<Element>& s, const Walk& walk, Stage stage, int end) {
+    stage.depth += WalkSlice<Element>::kDepth;
+    if (stage.depth >= (stage.isKeys ? s.keys : s.values).rows.width) {
+        stage.depth = 0;
+        if (stage.isKeys) stage.first += kPanel;
+        stage.isKeys = !stage.isKeys || !s.values.rows.data;
+    }
+    if (stage.first >= stage.lanesAt + kLanes) {
+        stage.first = 0;
+        stage.lanesAt += kLanes;
+    }
+    if (stage.lanesAt < end) fetch(s, walk, stage);
+}
+
+/// M_ij of the panel's rows against the lanes. The first slice of it is on its way; at the end, that of the next panel.
+template <class Element, class Number>
+__device__ __forceinline__ void fillMatrix(Shared<Element>& s, const Walk& walk, int first, int lanesAt, int end) {
+    const bool isNeeded = first + panelRowOf(0) / kWarpRows * kWarpRows < lanesAt + kLanes; // the same for a whole warp
+    Number products[kWalkValues];
+    for (bool isKeys = !s.values.rows.data, isDone = false; !isDone; isKeys = true) {
+        isDone = isKeys;
+        KVSCOPE_UNROLL for (Number& product : products) product = 0;
+        const WalkSlice<Element>* lanes = isKeys ? s.laneKeys : s.laneValues;
+        const int width = static_cast<int>((isKeys ? s.keys : s.values).rows.width);
+        for (int depth = 0; depth < width; depth += WalkSlice<Element>::kDepth) {
+            const int left = width - depth;
+            waitForCopies();
+            __syncthreads();
+            if (isNeeded)
+                addProducts(s.panel, lanes, left < WalkSlice<Element>::kDepth ? left : WalkSlice<Element>::kDepth,
+                            products);
+            __syncthreads();
+            fetchNext(s, walk, {lanesAt, first, depth, isKeys}, end);
         }
-        fillMatrix(s, call, walk, lanesAt, laneCount, lanesAt, laneCount);
-        const bool goesOn = threadIdx.x >= kLanes || walkLanes(s.matrix, call, walk, lanesAt, laneCount, y, margin);
-        if (!goesOn && threadIdx.x == 0) s.ended = 1;
+        KVSCOPE_UNROLL for (int v = 0; v < kWalkValues; ++v) {
+            double& entry = s.matrix[panelRowOf(v)][laneOf(v)];
+            if (!isKeys) {
+                entry = products[v];
+                continue;
+            }
+            const Number values = s.values.rows.data ? Number(entry) : 0;
+            const WalkTerm &rowTerm = s.panelTerms[panelRowOf(v)], &laneTerm = s.laneTerms[laneOf(v)];
+            if constexpr (std::is_same_v<Number, double>)
+                entry = walkEntry(walk.rule, products[v], values, rowTerm, laneTerm);
+            else
+                entry = fastWalkEntry(walk.rule, products[v], values, rowTerm, laneTerm);
+        }
+    }
+    __syncthreads();
+}
+
+/// Adds the panel's rows before the lanes, 32 or 64 of them, to y of the thread's lane.
+template <class Element> __device__ __forceinline__ void addPanel(Shared<Element>& s, int first, int lanesAt) {
+    const double* signs = s.signs[first / kPanel % 2];
+    double y = s.sums[threadIdx.x];
+    for (int begin = 0; begin < kPanel && first + begin < lanesAt; begin += kLanes) {
+        KVSCOPE_UNROLL for (int row = begin; row < begin + kLanes; ++row) y =
+            exactMultiplyAdd(signs[row], s.matrix[row][threadIdx.x], y);
+    }
+    s.sums[threadIdx.x] = y;
+}
+
+template <class Element, class Number>
+__global__ void __launch_bounds__(kWalkThreads, kBlocks) walkKernel(WalksCall call) {
+    auto& s = sharedAs<Shared<Element>>();
+    if (isStopped(call.stop)) return;
+    const Walk& walk = s.walk;
+    const bool isStepping = threadIdx.x < kWarp;
+    if (threadIdx.x == 0) {
+        s.walk = walkOfBlock(call);
+        s.keys = rowsOfWalk<Element>(call.keys, walk);
+        s.values = rowsOfWalk<Element>(call.values, walk);
+        s.ended = 0;
+    }
+    __syncthreads();
+    if (!beginWalk(call, walk)) return;
+    if (isStepping) s.margins[threadIdx.x] = marginBefore(call);
+    if (call.firstStep == 0) fillTerms(s, call, walk);
+    const int end = endOfSteps(call, walk);
+    if (call.firstStep < end) fetch(s, walk, {static_cast<int>(call.firstStep), 0, 0, !s.values.rows.data});
+    for (int lanesAt = static_cast<int>(call.firstStep); lanesAt < end; lanesAt += kLanes) {
+        if (isStepping) s.sums[threadIdx.x] = 0;
+        for (int first = 0; first < lanesAt + kLanes; first += kPanel) {
+            if (threadIdx.x / kWarp == kWalkThreads / kWarp - 1) placePanel(s, call, walk, first, lanesAt);
+            fillMatrix<Element, Number>(s, walk, first, lanesAt, end);
+            if (isStepping) addPanel(s, first, lanesAt);
+        }
+        if (isStepping &&
+            !walkLanes(&s.matrix[lanesAt % kPanel], call, walk, lanesAt, s.draws[lanesAt / kLanes % 2][threadIdx.x],
+                       s.sums[threadIdx.x], s.margins[threadIdx.x]))
+            s.ended = 1;
         __syncthreads();
         if (s.ended != 0) break;
+    }
+    waitForCopies(); // of what an ended walk does not need
+    if (!isStepping) return;
+    double margin = s.margins[threadIdx.x];
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+        const double other = __shfl_xor_sync(kAllLanes, margin, half);
+        margin = other < margin ? other : margin;
     }
     if (threadIdx.x == 0) call.margins[blockIdx.x] = margin;
 }
@@ -144,9 +226,13 @@ __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
 } // namespace
 
 void balancingWalks(const WalksCall& call, Stream stream) {
-    if (call.arithmetic == KernelArithmetic::Fast) return fastBalancingWalks(call, stream);
-    const std::size_t sharedBytes = sizeof(Shared) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
-    launch("balancing walks", walkKernel, {call.walks}, kThreads, sharedBytes, stream, call);
+    withWalkElement(call, [&](auto element) {
+        using Element = decltype(element);
+        const auto centre = static_cast<std::size_t>(call.keys.width) * sizeof(double);
+        launch("balancing walks",
+               call.arithmetic == KernelArithmetic::Exact ? walkKernel<Element, double> : walkKernel<Element, float>,
+               {call.walks}, kWalkThreads, sizeof(Shared<Element>) + centre, stream, call);
+    });
 }
 
 } // namespace kvscope::gpu

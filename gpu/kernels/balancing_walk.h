@@ -6,7 +6,5 @@
 namespace kvscope::gpu {
 
 void balancingWalks(const WalksCall& call, Stream stream);
-/// The launch of balancingWalks for KernelArithmetic::Fast.
-void fastBalancingWalks(const WalksCall& call, Stream stream);
 
 } // namespace kvscope::gpu

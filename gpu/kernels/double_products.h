@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/kernels/double_fragments.h"
+#include "gpu/kernels/tensor_cores.h"
 #include "gpu/kernels/warp_tile.h"
 
 namespace kvscope::gpu {
@@ -15,7 +15,7 @@ template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Co
 public:
     using Value = double;
     static constexpr int kDepth = 128, kSlice = 32;
-    static constexpr int kBlocks = Columns == kTile ? 1 : 2; ///< of a multiprocessor, by registers
+    static constexpr int kBlocks = Columns == kTile ? 1 : 2;   ///< of a multiprocessor, by registers
     static constexpr int kValueRows = kTile * kSlice / kDepth; ///< moving values per slice, kDepth columns wide
     static_assert(Base::kThreads * kAhead == kTile * kSlice);
 
@@ -137,15 +137,16 @@ private:
         const TileRows& from = piece.from;
         if (!from.isAligned) {
             const std::int64_t left = piece.left(), element = piece.element();
-            for (int k = 0; k < kAhead; ++k) to[k] = k < left ? double(elementAt(from.data, from.type, element + k)) : 0;
+            for (int k = 0; k < kAhead; ++k)
+                to[k] = k < left ? double(elementAt(from.data, from.type, element + k)) : 0;
             return;
         }
         KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) {
             const std::uint32_t word = m_ahead[0].words[k / 2];
             const auto bits = static_cast<std::uint16_t>(k % 2 == 0 ? word : word >> 16);
-            to[k] = double(from.type == ElementType::Float32
-                               ? __builtin_bit_cast(float, m_ahead[k / 4].words[k % 4])
-                               : from.type == ElementType::BFloat16 ? widened(BFloat16{bits}) : widened(Float16{bits}));
+            to[k] = double(from.type == ElementType::Float32    ? __builtin_bit_cast(float, m_ahead[k / 4].words[k % 4])
+                           : from.type == ElementType::BFloat16 ? widened(BFloat16{bits})
+                                                                : widened(Float16{bits}));
         }
     }
 
@@ -164,8 +165,7 @@ private:
                                                        double (&sums)[Base::kSlots][Columns / 8][2]) {
         const int g = Base::lane() / 4, t = Base::lane() % 4;
         double a[Base::kSlots];
-        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) a[slot] =
-            s.fixed[Base::rowOf(slot)][at + c + t];
+        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) a[slot] = s.fixed[Base::rowOf(slot)][at + c + t];
         KVSCOPE_UNROLL for (int n = 0; n < Columns / 8; ++n) {
             const double b = s.slice[Base::warpColumn() + n * 8 + g][c + t];
             KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) multiplyDoubles(sums[slot][n], a[slot], b);

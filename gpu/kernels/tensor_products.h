@@ -1,7 +1,6 @@
 #pragma once
 
-#include "gpu/kernels/matrix_loads.h"
-#include "gpu/kernels/tensor_tile.h"
+#include "gpu/kernels/tensor_cores.h"
 #include "gpu/kernels/warp_tile.h"
 
 #include <type_traits>
@@ -18,7 +17,7 @@ public:
     using Value = float;
     static constexpr int kDepth = 128, kPad = 8;
     static constexpr int kBlocks = Columns == kTile ? 2 : 3; ///< of a multiprocessor, by registers
-    using Matrix = std::uint16_t[kTile][kDepth + kPad]; ///< the pad puts rows of a fragment into different banks
+    using Matrix = std::uint16_t[kTile][kDepth + kPad];      ///< the pad puts rows of a fragment into different banks
 
     struct Shared {
         alignas(16) Matrix tiles[2];
@@ -80,10 +79,9 @@ public:
     /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
     /// fragments of the left operand. A weight is the sum of three bfloat16, so all 24 bits of it count.
     template <class Ahead>
-    __device__ __forceinline__ void addWeighted(SharedWithValues& s,
-                                                const float (&weights)[Base::kSlots][Base::kPerSlot],
-                                                const TileRows& values, std::int64_t column, const Ahead& ahead,
-                                                Outputs& outputs) {
+    __device__ __forceinline__ void
+    addWeighted(SharedWithValues& s, const float (&weights)[Base::kSlots][Base::kPerSlot], const TileRows& values,
+                std::int64_t column, const Ahead& ahead, Outputs& outputs) {
         static_assert(std::is_same_v<Element, BFloat16> && Columns == kTile && Rows == 16);
         waitForCopies();
         __syncthreads();

@@ -6,8 +6,7 @@
 
 // Arguments of a launch of self-balancing walks (BalanceKV Algorithm 2 and its blocked form;
 // core/engine/balancing_walk.h), with the CPU engine's bits. One launch runs all walks of all
-// heads, one block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32, or by 64
-// when fast.
+// heads, one block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32.
 namespace kvscope::gpu {
 
 /// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff u_i <
@@ -36,8 +35,8 @@ struct WalksCall {
     const std::uint8_t* silent = nullptr; ///< [entries] 1: sign 0, the row changes no sum; null: none
 
     std::int8_t* signs = nullptr;    ///< [entries]; entries after a walk's end are not written
-    double* products = nullptr;      ///< [entries] y
-    double* diagonal = nullptr;      ///< [entries] M_ii
+    double* products = nullptr;      ///< [entries] y; null: not wanted
+    double* diagonal = nullptr;      ///< [entries] M_ii; null: not wanted
     std::int64_t* steps = nullptr;   ///< [walks] steps done; fewer than the walk's rows when it ended early
     std::int32_t* endings = nullptr; ///< [walks] a WalkEnding
     double* margins = nullptr;       ///< [walks] smallest |u - p| of a drawn sign

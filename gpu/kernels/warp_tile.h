@@ -1,6 +1,7 @@
 #pragma once
 
-#include "gpu/kernels/logit_tile.h"
+#include "gpu/kernels/device.h"
+#include "gpu/kernels/elements.h"
 
 // Tiles of products of kTile fixed rows with kTile moving rows of the other operand (the columns of the tile): a block
 // of threads keeps the fixed rows and multiplies them with tile after tile of moving rows. Two kinds have the same
@@ -10,6 +11,17 @@
 //     multiply(shared, fixed, moving, stage, ahead, values) // all threads; calls ahead() once `moving` is loaded
 //     fetch(shared, next, 1 - stage)                        // for ahead: begins to load the next moving rows
 namespace kvscope::gpu {
+
+inline constexpr int kTile = 64;
+
+/// Offsets of an operand's rows, in elements; -1: no such row, read as zeros.
+struct TileRows {
+    const void* data;
+    ElementType type;
+    std::int64_t width;
+    const std::int64_t* offsets; ///< [kTile] in shared memory
+    bool isAligned;              ///< eight elements from any multiple of eight on can be loaded at once
+};
 
 /// Which products a thread holds, values[slot][k]: each warp has Rows x Columns of them, a thread one row of every
 /// eight and two neighbouring columns of every eight, as tensor cores distribute them: lane = 4 g + t has row g and the
@@ -24,9 +36,7 @@ template <int Rows, int Columns> struct WarpTile {
     static __device__ __forceinline__ int warpRow() { return threadIdx.x / kWarp % (kTile / Rows) * Rows; }
     static __device__ __forceinline__ int warpColumn() { return threadIdx.x / kWarp / (kTile / Rows) * Columns; }
     static __device__ __forceinline__ int rowOf(int slot) { return warpRow() + slot * 8 + lane() / 4; }
-    static __device__ __forceinline__ int columnOf(int k) {
-        return warpColumn() + k / 2 * 8 + lane() % 4 * 2 + k % 2;
-    }
+    static __device__ __forceinline__ int columnOf(int k) { return warpColumn() + k / 2 * 8 + lane() % 4 * 2 + k % 2; }
     static __device__ __forceinline__ int columnWarp() { return warpColumn() / Columns; }
     static __device__ __forceinline__ int part() { return columnWarp() * 4 + lane() % 4; }
 };

@@ -114,7 +114,8 @@ __device__ __forceinline__ Number addTerms(RowSums<Number>& row, Number (&logits
     return factor;
 }
 
-template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) weightedKernel(WeightedWork work) {
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) weightedKernel(WeightedWork work) {
     using Number = typename Tile::Value;
     auto& s = sharedAs<Shared<Tile>>();
     const WeightedAttentionCall& call = work.call;
@@ -147,7 +148,8 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
         if (!terms.isWhole(call, walk.tile, queries.first))
             maskLogits<Tile>(weights, [&](int row, int key) { return isSeen(a, s.rows, row, side.keys, key); });
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-            const Number factor = addTerms(rows[slot], weights[slot], [&](int k) { return side.weights[Tile::columnOf(k)]; });
+            const Number factor =
+                addTerms(rows[slot], weights[slot], [&](int k) { return side.weights[Tile::columnOf(k)]; });
             KVSCOPE_UNROLL for (int n = 0; n < kColumns / 8; ++n) {
                 KVSCOPE_UNROLL for (int j = 0; j < 2; ++j) Tile::outputAt(outputs, slot, n, j) *= factor;
             }
@@ -162,8 +164,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     const std::int64_t part = split * a.slotCount * a.queryCount;
     const auto sum = [](Number x, Number y) { return x + y; };
     KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-        const RowSums<Number> row{rows[slot].rowMax, overRow(rows[slot].rowSum, sum),
-                                  overRow(rows[slot].squares, sum)};
+        const RowSums<Number> row{rows[slot].rowMax, overRow(rows[slot].rowSum, sum), overRow(rows[slot].squares, sum)};
         const std::int64_t to = s.rows.rowSlots[Tile::rowOf(slot)];
         if (to < 0) continue;
         if (column == 0 && Tile::lane() % 4 == 0)

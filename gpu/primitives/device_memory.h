@@ -36,6 +36,13 @@ public:
 
     /// Parts: `address` must live until place() sets it; null for an empty part.
     template <class T> void list(const T*& address, const std::vector<T>& numbers) { fill(Lists, address, numbers); }
+    /// A list that write(T*) fills at once.
+    template <class T, class Write> void list(const T*& address, std::size_t count, const Write& write) {
+        const std::size_t offset = m_bytes[Lists];
+        add(Lists, address, count);
+        m_input[Lists].resize(m_bytes[Lists]);
+        write(reinterpret_cast<T*>(m_input[Lists].data() + offset));
+    }
     template <class T> void result(T*& address, std::size_t count) { add(Results, address, count); }
     /// A result that the call starts from.
     template <class T> void changed(T*& address, const std::vector<T>& numbers) { fill(Changed, address, numbers); }

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <set>
 
 namespace kvscope {
 
@@ -20,12 +22,13 @@ std::vector<std::size_t> everyPlace(std::size_t count) {
     return places;
 }
 
-/// The first floor(n/2) by descending weight; equal weights keep their order.
+/// The first floor(n/2) by descending weight; equal weights keep their order. There are two to four different ones.
 Half bestHalf(const std::vector<double>& weights) {
+    const std::set<double, std::greater<>> different(weights.begin(), weights.end());
     Half half;
-    half.places = everyPlace(weights.size());
-    std::ranges::stable_sort(half.places, [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
-    half.places.resize(weights.size() / 2);
+    for (const double weight : different)
+        for (std::size_t place = 0; place < weights.size() && half.places.size() < weights.size() / 2; ++place)
+            if (weights[place] == weight) half.places.push_back(place);
     for (const std::size_t place : half.places) half.weights.push_back(weights[place]);
     return half;
 }

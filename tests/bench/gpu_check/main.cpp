@@ -91,8 +91,8 @@ int parity(const std::vector<std::int64_t>&) {
 }
 #endif
 
-void benchTable(const Memory& memory, const std::vector<std::function<TimedKernel()>>& kernels,
-                const SpeedScale& scale, const Options& options) {
+void benchTable(const Memory& memory, const std::vector<std::function<TimedKernel()>>& kernels, const SpeedScale& scale,
+                const Options& options) {
     std::printf("%s\n", speedHeading().c_str());
     for (const auto& make : kernels) {
         const TimedKernel kernel = make();

@@ -2,7 +2,7 @@
 // blocks fill every multiprocessor, and results are looked at only so that the compiler keeps them.
 #include "tests/bench/gpu_check/rate_kernels.h"
 
-#include "gpu/kernels/tensor_tile.h"
+#include "gpu/kernels/tensor_cores.h"
 
 namespace kvscope::check {
 

@@ -194,7 +194,7 @@ public:
         call.pixelRows = held.copy(m_memory, pixelRows);
         call.normalisers =
             held.copy(m_memory, std::vector<SoftmaxNormaliser>(static_cast<std::size_t>(members * m_size.tokens),
-                                                                      {0, 1.0 / double(m_size.tokens)}));
+                                                               {0, 1.0 / double(m_size.tokens)}));
         call.keyEnd = m_size.tokens;
         call.height = call.width = pixels;
         call.cells = held.list<float>(m_memory, pixels * pixels);

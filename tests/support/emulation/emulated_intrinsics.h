@@ -26,6 +26,16 @@ template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
     return ::kvscope::gpu::emulation::exchanged(value, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
 
+inline unsigned __ballot_sync(unsigned, bool vote) {
+    using namespace kvscope::gpu::emulation;
+    *laneSlot(static_cast<int>(threadPlace().x % 32)) = vote ? 1 : 0;
+    warpBarrier();
+    unsigned votes = 0;
+    for (int lane = 0; lane < 32; ++lane) votes |= unsigned{*laneSlot(lane)} << lane;
+    warpBarrier();
+    return votes;
+}
+
 inline unsigned atomicMax(unsigned* to, unsigned value) {
     ::kvscope::gpu::emulation::noteAccess(to, sizeof *to, true, true);
     return ::kvscope::gpu::emulation::exchangedForLarger(to, value);
@@ -34,12 +44,12 @@ inline unsigned atomicMax(unsigned* to, unsigned value) {
 namespace kvscope::gpu {
 
 /// Copies at once what hardware copies some time before waitForCopies.
-inline void copySixteen(void* to, const void* from, bool there) {
+inline void copySixteen(void* to, const void* from, bool there = true) {
     there ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
 }
 inline void waitForCopies() {}
 
-/// See gpu/kernels/matrix_loads.h.
+/// See gpu/kernels/tensor_cores.h.
 template <bool Transposed> void loadMatrices(std::uint32_t (&into)[4], const void* row) {
     const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
     std::memcpy(emulation::laneSlot(lane), &row, sizeof row);
@@ -55,23 +65,21 @@ template <bool Transposed> void loadMatrices(std::uint32_t (&into)[4], const voi
     emulation::warpBarrier();
 }
 
-/// Products of doubles, see gpu/kernels/double_fragments.h.
+/// The tensor cores' m8n8k4 of doubles (see gpu/kernels/tensor_cores.h for who holds what).
 inline void multiplyDoubles(double (&c)[2], double a, double b) {
     const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
     const double both[2] = {a, b};
+    double left[4][2], right[2][4][2]; // of the lanes that hold this lane's row of a, and its columns of b
     std::memcpy(emulation::laneSlot(lane), both, sizeof both);
     emulation::warpBarrier();
-    for (int k = 0; k < 4; ++k)
-        for (int column = 0; column < 2; ++column) {
-            double left[2], right[2];
-            std::memcpy(left, emulation::laneSlot(4 * group + k), sizeof left);
-            std::memcpy(right, emulation::laneSlot(4 * (two + column) + k), sizeof right);
-            c[column] = std::fma(left[0], right[1], c[column]);
-        }
+    std::memcpy(left, emulation::laneSlot(4 * group), sizeof left);
+    std::memcpy(right, emulation::laneSlot(4 * two), sizeof right);
     emulation::warpBarrier();
+    for (int column = 0; column < 2; ++column)
+        for (int k = 0; k < 4; ++k) c[column] = std::fma(left[k][0], right[column][k][1], c[column]);
 }
 
-/// The tensor cores' m16n8k16, fragment by fragment (see gpu/kernels/tensor_tile.h for who holds what).
+/// The tensor cores' m16n8k16, fragment by fragment (see gpu/kernels/tensor_cores.h for who holds what).
 template <class Element>
 void multiplyFragments(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;

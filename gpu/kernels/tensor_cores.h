@@ -1,0 +1,67 @@
+#pragma once
+
+#include "gpu/kernels/device.h"
+#include "gpu/kernels/elements.h"
+
+#include <type_traits>
+
+// Instructions that have no name in C++: matrix products on tensor cores, loads of their fragments, copies into shared
+// memory that run beside the threads. The emulated device has its own (tests/support/emulation).
+namespace kvscope::gpu {
+
+#if defined(__CUDACC__)
+
+/// c += a b for 16 x 16 a and 16 x 8 b of 16-bit elements, distributed over the lanes of a warp as the PTX manual
+/// defines mma.m16n8k16: lane = 4 g + t holds the pairs (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8) of a, the
+/// pairs (2t, g), (2t + 8, g) of b and the elements (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) of c.
+template <class Element>
+__device__ __forceinline__ void multiplyFragments(float (&c)[4], const std::uint32_t (&a)[4],
+                                                  const std::uint32_t (&b)[2]) {
+    if constexpr (std::is_same_v<Element, BFloat16>)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+            "{%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+            "{%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// c += a b for 8 x 4 a and 4 x 8 b of doubles, distributed over the lanes of a warp as the PTX manual defines
+/// mma.m8n8k4: lane = 4 g + t holds (g, t) of a, (t, g) of b and (g, 2t), (g, 2t + 1) of c. Each of the four additions
+/// to an element of c is a fused multiply-add.
+__device__ __forceinline__ void multiplyDoubles(double (&c)[2], double a, double b) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(c[0]), "+d"(c[1])
+        : "d"(a), "d"(b));
+}
+
+/// Begins to copy 16 bytes to shared memory, or fills them with zeros; both addresses are multiples of 16.
+__device__ __forceinline__ void copySixteen(void* to, const void* from, bool there = true) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+/// Waits for the copies of this thread; others see them after a barrier.
+__device__ __forceinline__ void waitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/// Four 8 x 8 matrices of 16-bit elements (ldmatrix): lane 8 i + r gives the address of row r of matrix i; into[i] of
+/// lane 4 g + t holds the elements (g, 2t) and (g, 2t + 1) of it, transposed (2t, g) and (2t + 1, g).
+template <bool Transposed> __device__ __forceinline__ void loadMatrices(std::uint32_t (&into)[4], const void* row) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+    if constexpr (Transposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
+                     : "r"(address));
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
+                     : "r"(address));
+}
+
+#endif
+
+} // namespace kvscope::gpu
