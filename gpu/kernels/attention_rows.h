@@ -4,9 +4,11 @@
 #include "gpu/kernels/softmax_steps.h"
 #include "gpu/kernels/warp_tile.h"
 
+#include <bit>
+
 // Which queries and keys make up a tile. One side of a tile holds queries and, for each query, the query heads of one
-// GQA group: neighbours, as many places as the next power of two, so that a place belongs to the same head in every
-// tile. Places without a query head are read as zeros, and nobody reads what comes of them.
+// GQA group: as many places as the next power of two, so that a place belongs to the same head in every tile. Places
+// without a query head are read as zeros, and nobody reads what comes of them.
 namespace kvscope::gpu {
 
 /// Rows of one side of a tile, in shared memory.
@@ -16,14 +18,47 @@ struct TileSide {
     std::int64_t rowSlots[kTile];  ///< of queries: slot * R + query, the place in [slots, R]; -1: no such query
 };
 
-/// Places per query: the first power of two that is not less than the largest group.
-KVSCOPE_PORTABLE std::int32_t placesPerQuery(const AttentionCall& call) {
-    std::int32_t places = 1;
-    while (places < call.largestGroup) places *= 2;
-    return places;
+/// Log2 of the places per query.
+KVSCOPE_PORTABLE std::int32_t placeBitsOf(const AttentionCall& call) {
+#if defined(__CUDA_ARCH__)
+    return 32 - __clz(call.largestGroup - 1);
+#else
+    return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint32_t>(call.largestGroup - 1)));
+#endif
 }
 
-KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) { return kTile / placesPerQuery(call); }
+KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) { return kTile >> placeBitsOf(call); }
+
+/// A query of a tile and the number of its head in the group.
+struct PlacedQuery {
+    std::int32_t query, member;
+};
+
+/// Which places belong to one query: where queries are the columns of a tile, a thread has all heads of a query in up
+/// to eight columns (WarpTile: bit 0 of a place is one of two neighbours, bits 1 and 2 the lane, bits 3 and 4 the eight
+/// columns), and two or four lanes share a query of more heads.
+struct PlaceRule {
+    std::int32_t bits, eights, lanes; ///< bits of the member that are bits 3 and 4 of the place, and bits 1 and 2
+
+    explicit KVSCOPE_PORTABLE PlaceRule(const AttentionCall& call)
+        : bits(placeBitsOf(call)), eights(bits < 2   ? 0
+                                          : bits < 3 ? 1
+                                                     : 2),
+          lanes(bits < 4 ? 0 : bits - 3) {}
+
+    KVSCOPE_PORTABLE PlacedQuery at(std::int32_t place) const {
+        if (bits == 0) return {place, 0};
+        const std::int32_t two = place & 1, lane = place >> 1 & 3, eight = place >> 3;
+        return {lane >> lanes | eight >> eights << (2 - lanes),
+                two | (eight & ((1 << eights) - 1)) << 1 | (lane & ((1 << lanes) - 1)) << 3};
+    }
+    KVSCOPE_PORTABLE std::int32_t placeOf(const PlacedQuery& q) const {
+        if (bits == 0) return q.query;
+        const std::int32_t eight = (q.member >> 1 & ((1 << eights) - 1)) | q.query >> (2 - lanes) << eights,
+                           lane = q.member >> 3 | (q.query & ((1 << (2 - lanes)) - 1)) << lanes;
+        return (q.member & 1) | lane << 1 | eight << 3;
+    }
+};
 
 KVSCOPE_PORTABLE std::int64_t rowTilesOf(const AttentionCall& call) {
     return (call.queryCount + queriesPerTile(call) - 1) / queriesPerTile(call);
@@ -53,6 +88,20 @@ KVSCOPE_PORTABLE std::int64_t firstAtOrBehind(std::int64_t count, std::int64_t w
     return low;
 }
 
+/// Number of keys before a position.
+KVSCOPE_PORTABLE std::int64_t keysBefore(const AttentionCall& call, std::int64_t kvHead, std::int64_t position) {
+    const std::int64_t count = call.keys.rows;
+    if (!call.keyPositions) return position < 0 ? 0 : position < count ? position : count;
+    return firstAtOrBehind(count, position, [&](std::int64_t key) { return positionOfKey(call, kvHead, key); });
+}
+
+/// Number of queries before a position.
+KVSCOPE_PORTABLE std::int64_t queriesBefore(const AttentionCall& call, std::int64_t position) {
+    const std::int64_t count = call.queryCount, row = position - call.firstQuery;
+    if (!call.queryRows) return row < 0 ? 0 : row < count ? row : count;
+    return firstAtOrBehind(count, position, [&](std::int64_t query) { return positionOfQuery(call, query); });
+}
+
 struct TileRange {
     std::int64_t begin, end;
 };
@@ -72,22 +121,18 @@ KVSCOPE_PORTABLE PositionSpan spanOfKeys(const AttentionCall& call, std::int64_t
 /// Tiles of keys that rows of this tile may see; includes every key tile that rowTilesFor pairs with it.
 KVSCOPE_PORTABLE TileRange keyTilesFor(const AttentionCall& call, std::int64_t kvHead, std::int64_t rowTile) {
     const PositionSpan seen = keysSeenBy(call.mask, spanOfRows(call, rowTile));
-    const auto positionOf = [&](std::int64_t key) { return positionOfKey(call, kvHead, key); };
-    const std::int64_t begin = firstAtOrBehind(call.keys.rows, seen.first, positionOf);
-    const std::int64_t end =
-        seen.last == INT64_MAX ? call.keys.rows : firstAtOrBehind(call.keys.rows, seen.last + 1, positionOf);
-    return {begin / kTile, (end + kTile - 1) / kTile};
+    const std::int64_t end = seen.last == INT64_MAX ? call.keys.rows : keysBefore(call, kvHead, seen.last + 1);
+    return {keysBefore(call, kvHead, seen.first) / kTile, (end + kTile - 1) / kTile};
 }
 
 /// Tiles of rows that may see keys of the tile.
 KVSCOPE_PORTABLE TileRange rowTilesFor(const AttentionCall& call, std::int64_t kvHead, std::int64_t keyTile) {
     const PositionSpan seeing = queriesThatSee(call.mask, spanOfKeys(call, kvHead, keyTile));
-    const auto positionOf = [&](std::int64_t query) { return positionOfQuery(call, query); };
-    const std::int64_t begin = firstAtOrBehind(call.queryCount, seeing.first, positionOf);
-    const std::int64_t end =
-        seeing.last == INT64_MAX ? call.queryCount : firstAtOrBehind(call.queryCount, seeing.last + 1, positionOf);
-    const std::int64_t per = queriesPerTile(call);
-    return {begin / per, begin < end ? (end + per - 1) / per : begin / per};
+    const std::int64_t begin = queriesBefore(call, seeing.first),
+                       end = seeing.last == INT64_MAX ? call.queryCount : queriesBefore(call, seeing.last + 1);
+    const std::int32_t shift = 6 - placeBitsOf(call);
+    static_assert(kTile == 1 << 6);
+    return {begin >> shift, begin < end ? (end + queriesPerTile(call) - 1) >> shift : begin >> shift};
 }
 
 /// Fills in the queries of a tile; a barrier must follow.
@@ -95,8 +140,9 @@ __device__ __forceinline__ void placeRows(TileSide& side, const AttentionCall& c
                                           std::int64_t rowTile) {
     const int r = threadIdx.x;
     if (r >= kTile) return;
-    const std::int32_t places = placesPerQuery(call), member = r & (places - 1), slot = call.groups[kvHead] + member;
-    const std::int64_t query = rowTile * queriesPerTile(call) + r / places;
+    const PlacedQuery at = PlaceRule(call).at(r);
+    const std::int32_t slot = call.groups[kvHead] + at.member;
+    const std::int64_t query = rowTile * queriesPerTile(call) + at.query;
     const bool there = query < call.queryCount && slot < call.groups[kvHead + 1];
     const std::int64_t row = !there ? 0 : call.queryRows ? call.queryRows[query] : query;
     side.offsets[r] = there ? call.heads[slot] * call.queries.headStride + row * call.queries.width : -1;
@@ -119,22 +165,25 @@ __device__ __forceinline__ void placeKeys(TileSide& side, const AttentionCall& c
 template <class Number> class LogitShape {
 public:
     __device__ __forceinline__ explicit LogitShape(const AttentionCall& call)
-        : m_factor(Number(call.scaling) * (call.softcap > 0 ? 1 : kLogitsPerNat<Number>)),
-          m_softcap(Number(call.softcap)), m_most(Number(call.softcap) * kLogitsPerNat<Number>) {}
+        : m_scaling(Number(call.scaling)), m_softcap(Number(call.softcap)),
+          m_factor(call.softcap > 0 || call.scaling <= 0 ? Number(1) : m_scaling * kLogitsPerNat<Number>) {}
 
-    /// Makes logits of products.
+    /// What apply leaves to be done: a logit is its value times this, which is larger than 0.
+    __device__ __forceinline__ Number factor() const { return m_factor; }
+
+    /// Products stay what they are, unless there is a softcap.
     template <int Slots, int Count> __device__ __forceinline__ void apply(Number (&values)[Slots][Count]) const {
-        if (m_softcap > 0) {
-            KVSCOPE_UNROLL for (auto& row : values) {
-                KVSCOPE_UNROLL for (Number& value : row) value = m_most * softmaxTanh(value * m_factor / m_softcap);
+        if (m_factor != 1) return;
+        KVSCOPE_UNROLL for (auto& row : values) {
+            KVSCOPE_UNROLL for (Number& value : row) {
+                const Number scaled = value * m_scaling;
+                value = (m_softcap > 0 ? m_softcap * softmaxTanh(scaled / m_softcap) : scaled) * kLogitsPerNat<Number>;
             }
-            return;
         }
-        KVSCOPE_UNROLL for (auto& row : values) { KVSCOPE_UNROLL for (Number& value : row) value *= m_factor; }
     }
 
 private:
-    Number m_factor, m_softcap, m_most;
+    Number m_scaling, m_softcap, m_factor;
 };
 
 /// Whether a query at one position sees a key at another, where both exist.

@@ -45,22 +45,52 @@ __device__ __forceinline__ void finishRow(const AttentionSumsCall& call, std::in
 template <class Tile> struct SoftmaxShared {
     union { // the parts overwrite the last tile
         typename Tile::Shared tile;
-        OnlineSoftmax<double> parts[kTile][Tile::kParts];
+        OnlineSoftmax<double> parts[kTile][Tile::kColumnWarps];
     };
     TileSide rows, keys[3];
     unsigned whole[2];
 };
 
-/// Adds a thread's logits of one row; the row's maximum rises once.
-template <class Number, int Count>
-__device__ __forceinline__ void addLogits(OnlineSoftmax<Number>& sum, const Number (&logits)[Count]) {
-    Number largest = sum.rowMax;
-    KVSCOPE_UNROLL for (const Number logit : logits) largest = logit > largest ? logit : largest;
-    if (largest == -Number(__builtin_inff())) largest = 0; // nothing seen yet: e^-infinity is 0
-    Number added = 0;
-    KVSCOPE_UNROLL for (const Number logit : logits) added += powerOf(logit - largest);
-    sum = {largest, sum.rowSum * powerOf(sum.rowMax - largest) + added};
-}
+/// The online softmax of a thread's rows. Maxima are of values, a logit is value * factor.
+template <class Tile> class RowSums {
+public:
+    using Number = typename Tile::Value;
+
+    __device__ __forceinline__ explicit RowSums(Number factor) : m_factor(factor) {}
+
+    __device__ __forceinline__ void add(const Number (&values)[Tile::kSlots][Tile::kPerSlot]) {
+        Number shift[Tile::kSlots];
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+            Number largest = m_rows[slot].rowMax;
+            KVSCOPE_UNROLL for (const Number value : values[slot]) largest = largerOf(largest, value);
+            shift[slot] = raise(m_rows[slot], largest);
+        }
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) m_rows[slot].rowSum +=
+                powerOf(multiplyAdd(values[slot][k], m_factor, shift[slot]));
+        }
+    }
+
+    /// The sums of a row over the warp's columns, of natural logits; the lanes of the row get the same.
+    __device__ __forceinline__ OnlineSoftmax<double> ofRow(int slot) {
+        OnlineSoftmax<Number>& row = m_rows[slot];
+        raise(row, overRow(row.rowMax, [](Number a, Number b) { return largerOf(a, b); }));
+        const Number sum = overRow(row.rowSum, [](Number a, Number b) { return a + b; });
+        return {double(row.rowMax * m_factor) / double(kLogitsPerNat<Number>), double(sum)};
+    }
+
+private:
+    /// Makes rowSum one of e^(logit - largest). Returns the shift of logits: nothing was seen yet where largest is
+    /// -infinity, and e^-infinity is 0.
+    __device__ __forceinline__ Number raise(OnlineSoftmax<Number>& row, Number largest) const {
+        const Number shift = largest == -Number(__builtin_inff()) ? Number(0) : -(largest * m_factor);
+        row = {largest, row.rowSum * powerOf(multiplyAdd(row.rowMax, m_factor, shift))};
+        return shift;
+    }
+
+    Number m_factor;
+    OnlineSoftmax<Number> m_rows[Tile::kSlots];
+};
 
 template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) softmaxKernel(SumsCall call) {
     using Number = typename Tile::Value;
@@ -77,7 +107,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     for (int ahead = 0; ahead < 2; ++ahead) placeKeys(s.keys[ahead], a, kvHead, range.begin + ahead);
     TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
                                     [&](std::int64_t keyTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
-    OnlineSoftmax<Number> sums[Tile::kSlots];
+    RowSums<Tile> sums(shape.factor());
     Tile tile;
     if (!walk.isAtEnd()) tile.start(s.tile, queriesOf(a, s.rows), keysOf(a, s.keys[0]));
     for (; !walk.isAtEnd(); walk.step()) {
@@ -93,13 +123,12 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
         shape.apply(logits);
         if (!walk.isWhole())
             maskLogits<Tile>(logits, [&](int row, int column) { return isSeen(a, s.rows, row, keys, column); });
-        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) addLogits(sums[slot], logits[slot]);
+        sums.add(logits);
     }
     __syncthreads();
     KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-        const OnlineSoftmax<Number>& sum = sums[slot];
-        s.parts[Tile::rowOf(slot)][Tile::part()] = {double(sum.rowMax) / double(kLogitsPerNat<Number>),
-                                                    double(sum.rowSum)};
+        const OnlineSoftmax<double> row = sums.ofRow(slot);
+        if (Tile::lane() % 4 == 0) s.parts[Tile::rowOf(slot)][Tile::columnWarp()] = row;
     }
     __syncthreads();
     const std::int64_t slot = threadIdx.x < kTile ? s.rows.rowSlots[threadIdx.x] : -1;
@@ -112,14 +141,19 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
         finishRow(call.sums, slot, row);
 }
 
-/// Merges the splits in ascending order.
+/// Merges the splits of a row, one warp to a row.
 __global__ void __launch_bounds__(kMergeThreads) mergeSplitsKernel(SumsCall call) {
     const AttentionCall& a = call.sums.attention;
-    const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kMergeThreads + threadIdx.x;
-    if (i >= count) return;
+    const std::int64_t count = a.slotCount * a.queryCount;
+    const std::int64_t i = std::int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
+    const int lane = threadIdx.x % kWarp;
+    if (i >= count) return; // the whole warp
     OnlineSoftmax<double> row;
-    for (std::int64_t split = 0; split < call.splits; ++split) row.merge(call.sums.scratch[split * count + i]);
-    finishRow(call.sums, i, row);
+    for (std::int64_t split = lane; split < call.splits; split += kWarp)
+        row.merge(call.sums.scratch[split * count + i]);
+    for (int half = kWarp / 2; half > 0; half /= 2)
+        row.merge({__shfl_xor_sync(kAllLanes, row.rowMax, half), __shfl_xor_sync(kAllLanes, row.rowSum, half)});
+    if (lane == 0) finishRow(call.sums, i, row);
 }
 
 constexpr int kTotalStride = kTile + 1; // odd stride against shared-memory bank conflicts
@@ -139,7 +173,8 @@ template <class Tile>
 __device__ __forceinline__ void writeColumns(const ColumnShared<Tile>& s, const SumsCall& call, std::int64_t kvHead,
                                              std::int64_t keyTile) {
     const AttentionCall& a = call.sums.attention;
-    const int place = threadIdx.x % kTile, places = placesPerQuery(a);
+    const PlaceRule rule(a);
+    const int place = threadIdx.x % kTile, queries = static_cast<int>(queriesPerTile(a));
     const std::int64_t key = keyTile * kTile + place, m = a.keys.rows;
     if (key >= m) return;
     const bool padded = isShortChunk(a, key);
@@ -147,7 +182,8 @@ __device__ __forceinline__ void writeColumns(const ColumnShared<Tile>& s, const 
     const std::int32_t begin = a.groups[kvHead], members = a.groups[kvHead + 1] - begin;
     for (std::int32_t member = threadIdx.x / kTile; member < members; member += Tile::kThreads / kTile) {
         double sum = uniform;
-        for (int row = member; row < kTile; row += places) sum += double(s.totals[place * kTotalStride + row]);
+        for (int query = 0; query < queries; ++query)
+            sum += double(s.totals[place * kTotalStride + rule.placeOf({query, member})]);
         call.columns[a.heads[begin + member] * m + key] = static_cast<float>(sum);
     }
 }
@@ -188,7 +224,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             const auto shift = s.shifts[walk.place][Tile::columnOf(k)];
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k] +=
-                shift.weightOf(logits[slot][k]);
+                shift.weightOf(logits[slot][k], shape.factor());
         }
     }
     __syncthreads();

@@ -49,40 +49,41 @@ template <class Tile> struct Shared {
     Number keySums[Tile::kColumnWarps][kTile]; ///< of the warps that share keys
 };
 
-/// Places in a tile and members of the group, the same for a whole launch.
+/// The group of heads, the same for a whole launch.
 struct Group {
-    int places, members;
+    PlaceRule places;
+    int members;
     HeadRule rule;
     bool isLogits;
 };
 
 /// The larger one; NaN is larger than all.
-template <class Number> __device__ __forceinline__ Number largerOf(Number a, Number b) {
+template <class Number> __device__ __forceinline__ Number largerOrNaN(Number a, Number b) {
     return a < b || b != b ? b : a;
 }
 
-/// Combines the weights of a query's heads, which lie in neighbouring columns. The cell of a query is then at the
-/// first of its columns that the thread has, and the lanes that share the query have the same.
+/// Combines the weights of a query's heads, for the mean without the division. The cell of a query is then at the first
+/// of its columns that the thread has, and lanes that share the query have the same.
 template <class Tile>
 __device__ __forceinline__ void combineHeads(const Group& group, typename Tile::Value (&weights)[Tile::kPerSlot]) {
     using Number = typename Tile::Value;
-    const auto both = [&](Number a, Number b) { return group.rule == HeadRule::Max ? largerOf(a, b) : a + b; };
-    KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; k += 2) {
-        Number& cell = weights[k];
-        if (group.places > 1) cell = both(cell, weights[k + 1]);
-        if (group.places > 2) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 1));
-        if (group.places > 4) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 2));
-    }
-    KVSCOPE_UNROLL for (int k = 0; group.places > 8 && k < Tile::kPerSlot; k += 4) weights[k] =
-        both(weights[k], weights[k + 2]);
-    if (group.places > 16) weights[0] = both(weights[0], weights[4]);
-    if (group.rule != HeadRule::Mean || group.members == 1) return;
-    KVSCOPE_UNROLL for (Number& weight : weights) weight = weight / Number(group.members);
+    static_assert(Tile::kPerSlot == 8);
+    const auto both = [&](Number a, Number b) { return group.rule == HeadRule::Max ? largerOrNaN(a, b) : a + b; };
+    const int bits = group.places.bits;
+    if (bits == 0) return;
+    KVSCOPE_UNROLL for (int k = 0; k < 8; k += 2) weights[k] = both(weights[k], weights[k + 1]);
+    if (bits == 1) return;
+    KVSCOPE_UNROLL for (int k = 0; k < 8; k += 4) weights[k] = both(weights[k], weights[k + 2]);
+    if (bits == 2) return;
+    weights[0] = both(weights[0], weights[4]);
+    if (bits > 3) weights[0] = both(weights[0], __shfl_xor_sync(kAllLanes, weights[0], 1));
+    if (bits > 4) weights[0] = both(weights[0], __shfl_xor_sync(kAllLanes, weights[0], 2));
 }
 
-/// Whether this thread answers for the cell in column k of its values.
-template <class Tile> __device__ __forceinline__ bool ownsCell(int places, int k) {
-    return Tile::columnOf(k) % places == 0;
+/// Whether column k of a thread's values holds a cell, and this thread answers for it.
+template <class Tile> __device__ __forceinline__ bool ownsCell(const PlaceRule& places, int k) {
+    const int steps = places.bits < 3 ? places.bits : 3; // of the columns: 1, 2, 4, 8
+    return k % (1 << steps) == 0 && Tile::lane() % (1 << places.lanes) == 0;
 }
 
 __device__ __forceinline__ void raisePixel(const MapCall& call, std::int64_t y, std::int64_t x, unsigned bits) {
@@ -110,14 +111,21 @@ __device__ __forceinline__ PixelSpan pixelsOf(const Shared<Tile>& s, const Atten
     return {s.keyPixels[first > 0 ? first : 0], s.keyPixels[last < kTile ? last : kTile - 1]};
 }
 
-/// Maxima of two neighbouring pixels, over the lanes whose numbers differ in the bits of `lanes`.
+/// A cell as an unsigned integer in the order of the numbers; that of weights, which are not negative, costs nothing.
+template <class Number> __device__ __forceinline__ unsigned bitsOfCell(const Group& group, Number cell) {
+    const Number value = group.rule == HeadRule::Mean ? cell / Number(group.members) : cell;
+    return pixelBits(static_cast<float>(value));
+}
+
+/// Maxima of two neighbouring pixels.
 struct TwoPixels {
     unsigned bits[2] = {0, 0};
 
     __device__ __forceinline__ void raise(bool isFirst, unsigned value) {
-        unsigned& best = bits[isFirst ? 0 : 1];
-        best = value > best ? value : best;
+        bits[0] = isFirst && value > bits[0] ? value : bits[0];
+        bits[1] = !isFirst && value > bits[1] ? value : bits[1];
     }
+    /// Over the lanes whose numbers differ in these bits.
     __device__ __forceinline__ void gather(int lanes) {
         for (int half = 1; half < kWarp; half *= 2) {
             if ((lanes & half) == 0) continue;
@@ -133,64 +141,106 @@ struct TwoPixels {
     }
 };
 
-/// The maxima of one row of pixels, kept while tiles lie in it.
-struct PixelRun {
-    std::int64_t y = -1;
-    TwoPixels best;
+/// The cells of a block of threads: maxima of pixels and sums of keys. The maxima of a row of pixels stay with their
+/// threads, a number to a key, while tiles lie in that row.
+template <class Tile> class MapCells {
+public:
+    using Number = typename Tile::Value;
+    using Values = Number[Tile::kSlots][Tile::kPerSlot];
 
-    /// All threads of a warp call it together.
-    __device__ __forceinline__ void turnTo(const MapCall& call, std::int64_t next, PixelSpan span) {
-        if (y >= 0) {
-            best.gather(kWarp - 1);
-            if (threadIdx.x % kWarp == 0) best.write(call, y, span);
-        }
-        y = next;
-        best = {};
-    }
-};
-
-/// Updates pixels and sums of keys by the cells of a tile, weights[slot][first column of a query].
-template <class Tile>
-__device__ __forceinline__ void addCells(const Shared<Tile>& s, const MapCall& call, const Group& group,
-                                         const TileWalk& walk, PixelSpan span, PixelRun& run,
-                                         const typename Tile::Value (&weights)[Tile::kSlots][Tile::kPerSlot],
-                                         typename Tile::Value (&keySums)[Tile::kSlots]) {
-    constexpr int kAcrossRows = 4 + 8 + 16; // the lanes of a query's columns have other keys
-    const AttentionCall& a = call.tile.attention;
-    const std::int64_t queries = a.queryCount - walk.tile * queriesPerTile(a);
-    const int last = static_cast<int>(queries < queriesPerTile(a) ? queries : queriesPerTile(a)) - 1;
-    const std::int32_t* pixelRows = s.pixelRows[walk.place];
-    const bool isOneRow = span.isFew() && pixelRows[0] == pixelRows[last];
-    if (!isOneRow || run.y != pixelRows[0]) run.turnTo(call, isOneRow ? pixelRows[0] : -1, span);
-    KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
-        const bool owns = ownsCell<Tile>(group.places, k);
-        const int column = Tile::columnOf(k), query = column / group.places;
-        TwoPixels cells;
+    __device__ __forceinline__ MapCells(const Shared<Tile>& s, const MapCall& call, const Group& group, PixelSpan span)
+        : m_s(s), m_call(call), m_group(group), m_span(span) {
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-            const int key = Tile::rowOf(slot);
-            const std::int32_t x = s.keyPixels[key];
-            const bool seen = walk.isWhole() || isSeen(a, s.rows[walk.place], column, s.keys, key);
-            if (!owns || x < 0 || !seen) continue;
-            if (!group.isLogits) keySums[slot] += weights[slot][k];
-            const unsigned bits = pixelBits(static_cast<float>(weights[slot][k]));
-            if (span.isFew())
-                cells.raise(x == span.first, bits);
-            else
-                raisePixel(call, pixelRows[query], x, bits);
-        }
-        if (isOneRow) {
-            run.best.raise(true, cells.bits[0]);
-            run.best.raise(false, cells.bits[1]);
-        } else if (span.isFew()) {
-            cells.gather(kAcrossRows);
-            if (owns && query <= last && Tile::lane() < 4) cells.write(call, pixelRows[query], span);
+            m_pixels[slot] = s.keyPixels[Tile::rowOf(slot)];
+            m_best[slot] = kNothing;
         }
     }
-}
+
+    /// weights[slot][first column of a query]
+    __device__ __forceinline__ void add(const TileWalk& walk, const Values& weights) {
+        const AttentionCall& a = m_call.tile.attention;
+        const std::int64_t left = a.queryCount - walk.tile * queriesPerTile(a);
+        const int queries = static_cast<int>(left < queriesPerTile(a) ? left : queriesPerTile(a));
+        const std::int32_t* pixelRows = m_s.pixelRows[walk.place];
+        const bool isOneRow = m_span.isFew() && pixelRows[0] == pixelRows[queries - 1];
+        if (!isOneRow || m_y != pixelRows[0]) turnTo(isOneRow ? pixelRows[0] : -1);
+        if (isOneRow && walk.isWhole())
+            addWhole(weights);
+        else
+            addSome(walk, weights, isOneRow);
+    }
+
+    /// Writes the row of pixels that the threads still hold.
+    __device__ __forceinline__ void finish() { turnTo(-1); }
+
+    Number keySums[Tile::kSlots] = {};
+
+private:
+    static constexpr Number kNothing = -Number(__builtin_inff());
+
+    /// A tile without masks inside one row of pixels.
+    __device__ __forceinline__ void addWhole(const Values& weights) {
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+            if (!ownsCell<Tile>(m_group.places, k)) continue;
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+                m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
+                keySums[slot] += weights[slot][k];
+            }
+        }
+    }
+
+    __device__ __forceinline__ void addSome(const TileWalk& walk, const Values& weights, bool isOneRow) {
+        constexpr int kAcrossRows = 4 + 8 + 16; // the lanes of a query's columns have other keys
+        const AttentionCall& a = m_call.tile.attention;
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+            const bool owns = ownsCell<Tile>(m_group.places, k);
+            const int column = Tile::columnOf(k);
+            const std::int32_t y = m_s.pixelRows[walk.place][m_group.places.at(column).query];
+            TwoPixels cells;
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+                const bool seen =
+                    walk.isWhole() || isSeen(a, m_s.rows[walk.place], column, m_s.keys, Tile::rowOf(slot));
+                if (!owns || m_pixels[slot] < 0 || !seen) continue;
+                keySums[slot] += weights[slot][k];
+                if (isOneRow)
+                    m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
+                else if (m_span.isFew())
+                    cells.raise(m_pixels[slot] == m_span.first, bitsOfCell(m_group, weights[slot][k]));
+                else
+                    raisePixel(m_call, y, m_pixels[slot], bitsOfCell(m_group, weights[slot][k]));
+            }
+            if (isOneRow || !m_span.isFew()) continue;
+            cells.gather(kAcrossRows);
+            if (owns && y >= 0 && Tile::lane() < 4) cells.write(m_call, y, m_span);
+        }
+    }
+
+    /// Goes on to another row of pixels, -1: to none. All threads of a warp call it together.
+    __device__ __forceinline__ void turnTo(std::int32_t y) {
+        if (m_y >= 0) {
+            TwoPixels cells;
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+                if (m_pixels[slot] >= 0 && !(m_best[slot] == kNothing))
+                    cells.raise(m_pixels[slot] == m_span.first, bitsOfCell(m_group, m_best[slot]));
+                m_best[slot] = kNothing;
+            }
+            cells.gather(kWarp - 1);
+            if (Tile::lane() == 0) cells.write(m_call, m_y, m_span);
+        }
+        m_y = y;
+    }
+
+    const Shared<Tile>& m_s;
+    const MapCall& m_call;
+    const Group& m_group;
+    PixelSpan m_span;
+    std::int32_t m_y = -1, m_pixels[Tile::kSlots];
+    Number m_best[Tile::kSlots];
+};
 
 /// Writes the sums of the block's keys.
 template <class Tile>
-__device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to,
+__device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to, const Group& group,
                                              typename Tile::Value (&keySums)[Tile::kSlots]) {
     KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
         for (int half = 1; half < 4; half *= 2) keySums[slot] += __shfl_xor_sync(kAllLanes, keySums[slot], half);
@@ -200,7 +250,7 @@ __device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to,
     if (threadIdx.x >= kTile) return;
     double sum = 0;
     for (int warp = 0; warp < Tile::kColumnWarps; ++warp) sum += double(s.keySums[warp][threadIdx.x]);
-    to[threadIdx.x] = sum;
+    to[threadIdx.x] = group.isLogits ? 0 : group.rule == HeadRule::Mean ? sum / group.members : sum;
 }
 
 template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) mapKernel(MapCall call) {
@@ -209,7 +259,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     const AttentionCall& a = call.tile.attention;
     if (isStopped(a.stop)) return;
     const LogitShape<Number> shape(a);
-    const Group group{placesPerQuery(a), a.groups[1] - a.groups[0], call.tile.combine, !call.tile.normalisers};
+    const Group group{PlaceRule(a), a.groups[1] - a.groups[0], call.tile.combine, !call.tile.normalisers};
     const std::int64_t block = call.beginTile + blockIdx.x, keyTile = call.grid.firstKeyTile + block;
     TileRange range = rowTilesFor(a, 0, keyTile);
     const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
@@ -228,8 +278,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
                                     [&](std::int64_t rowTile) { return isWhole(a, 0, rowTile, keyTile); }));
     const PixelSpan span = pixelsOf(s, call.tile, keyTile);
-    PixelRun run;
-    Number keySums[Tile::kSlots] = {};
+    MapCells<Tile> cells(s, call, group, span);
     Tile tile;
     if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
     for (; !walk.isAtEnd(); walk.step()) {
@@ -245,22 +294,22 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             const int column = Tile::columnOf(k);
             const auto shift = s.shifts[walk.place][column];
-            const bool isMember = column % group.places < group.members;
+            const bool isMember = group.places.at(column).member < group.members;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
                 Number& value = values[slot][k];
                 if (!group.isLogits)
-                    value = shift.weightOf(value);
+                    value = shift.weightOf(value, shape.factor());
                 else if (isMember)
-                    value = value / kLogitsPerNat<Number>;
+                    value = value * (shape.factor() / kLogitsPerNat<Number>);
                 else
                     value = group.rule == HeadRule::Max ? -Number(__builtin_inff()) : Number(0);
             }
         }
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) combineHeads<Tile>(group, values[slot]);
-        addCells<Tile>(s, call, group, walk, span, run, values, keySums);
+        cells.add(walk, values);
     }
-    run.turnTo(call, -1, span);
-    writeKeySums<Tile>(s, call.keySums + (blockIdx.y * call.grid.keyTiles + block) * kTile, keySums);
+    cells.finish();
+    writeKeySums<Tile>(s, call.keySums + (blockIdx.y * call.grid.keyTiles + block) * kTile, group, cells.keySums);
 }
 
 __global__ void __launch_bounds__(kPixelThreads) clearPixelsKernel(MapCall call) {

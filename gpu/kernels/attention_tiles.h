@@ -31,19 +31,29 @@ __device__ __forceinline__ void maskLogits(typename Tile::Value (&logits)[Tile::
     }
 }
 
-/// What makes weights of a query's logits.
+/// The largest or the sum over the four lanes that share a row of a tile.
+template <class Number, class Both> __device__ __forceinline__ Number overRow(Number value, const Both& both) {
+    value = both(value, __shfl_xor_sync(kAllLanes, value, 1));
+    return both(value, __shfl_xor_sync(kAllLanes, value, 2));
+}
+
+/// What makes weights of a query's logits, value * factor.
 template <class Number> struct WeightShift;
 
 template <> struct WeightShift<double> {
     double rowMax, inverseSum;
 
-    __device__ __forceinline__ double weightOf(double logit) const { return powerOf(logit - rowMax) * inverseSum; }
+    __device__ __forceinline__ double weightOf(double value, double factor) const {
+        return powerOf(multiplyAdd(value, factor, -rowMax)) * inverseSum;
+    }
 };
 
 template <> struct WeightShift<float> {
     float logSumExp; ///< in units of ln 2
 
-    __device__ __forceinline__ float weightOf(float logit) const { return powerOf(logit - logSumExp); }
+    __device__ __forceinline__ float weightOf(float value, float factor) const {
+        return powerOf(multiplyAdd(value, factor, -logSumExp));
+    }
 };
 
 /// Of a place without a query, slot -1: every weight is 0.

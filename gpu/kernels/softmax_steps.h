@@ -2,12 +2,21 @@
 
 #include "core/base/portable_math.h"
 #include "gpu/kernels/attention_call.h"
+#include "gpu/kernels/elements.h"
 
 #include <cmath>
 #include <cstdint>
 
 // Online softmax and masks of tiles. Exact arithmetic runs in double with the portable exponential, fast in float.
 namespace kvscope::gpu {
+
+/// a b + c, rounded once on a device.
+KVSCOPE_PORTABLE double multiplyAdd(double a, double b, double c) { return exactMultiplyAdd(a, b, c); }
+KVSCOPE_PORTABLE float multiplyAdd(float a, float b, float c) { return exactMultiplyAdd(a, b, c); }
+
+/// The larger number; the other one where one is NaN.
+KVSCOPE_PORTABLE double largerOf(double a, double b) { return a > b || b != b ? a : b; }
+KVSCOPE_PORTABLE float largerOf(float a, float b) { return fmaxf(a, b); }
 
 KVSCOPE_PORTABLE double softmaxExp(double x) {
 #if defined(__CUDA_ARCH__)
@@ -96,10 +105,15 @@ struct PositionSpan {
     std::int64_t first, last;
 };
 
+/// The chunk of a position. In 32 bits: a division of 64 is a function of a hundred instructions.
+KVSCOPE_PORTABLE std::int64_t chunkOf(const AttentionMask& mask, std::int64_t position) {
+    return static_cast<std::uint32_t>(position) / static_cast<std::uint32_t>(mask.chunk);
+}
+
 KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::int64_t key) {
     if (mask.kind == MaskKind::All) return true;
     if (mask.kind == MaskKind::Chunks)
-        return query / mask.chunk == key / mask.chunk &&
+        return chunkOf(mask, query) == chunkOf(mask, key) &&
                (mask.slidingWindow == 0 || (key > query - mask.slidingWindow && query > key - mask.slidingWindow));
     return key <= query && (mask.slidingWindow == 0 || key > query - mask.slidingWindow);
 }
@@ -107,7 +121,7 @@ KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::i
 /// Positions in the chunks of `span` and within the window of it: the relation is symmetric, so it serves queries and
 /// keys.
 KVSCOPE_PORTABLE PositionSpan aroundInChunks(const AttentionMask& mask, PositionSpan span) {
-    const PositionSpan chunks{span.first / mask.chunk * mask.chunk, (span.last / mask.chunk + 1) * mask.chunk - 1};
+    const PositionSpan chunks{chunkOf(mask, span.first) * mask.chunk, (chunkOf(mask, span.last) + 1) * mask.chunk - 1};
     if (mask.slidingWindow == 0) return chunks;
     const PositionSpan near{span.first - mask.slidingWindow + 1, span.last + mask.slidingWindow - 1};
     return {near.first > chunks.first ? near.first : chunks.first, near.last < chunks.last ? near.last : chunks.last};

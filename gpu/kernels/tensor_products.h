@@ -113,14 +113,16 @@ private:
         const int end = left < kDepth ? static_cast<int>((left + 15) / 16 * 16) : kDepth;
         const auto* data = static_cast<const std::uint16_t*>(from.data) + depth;
         if (!from.isAligned) return fillByElements(to, data, from.offsets, left, end);
-        constexpr int kPart = 8, kRowThreads = kDepth / kPart; // elements of a copy, threads that copy a row
-        const int c = threadIdx.x % kRowThreads * kPart;
-        if (c >= end) return;
+        constexpr int kPart = 8, kRowThreads = 4; // elements of a copy, threads that copy a row
+        const int first = threadIdx.x % kRowThreads * kPart;
         KVSCOPE_UNROLL for (int i = 0; i < kTile * kRowThreads / Base::kThreads; ++i) {
             const int row = threadIdx.x / kRowThreads + i * (Base::kThreads / kRowThreads);
             const std::int64_t offset = from.offsets[row];
-            const bool there = offset >= 0 && c < left;
-            copySixteen(&to[row][c], data + (there ? offset + c : -depth), there);
+            const int there = offset >= 0 ? static_cast<int>(left < kDepth ? left : kDepth) : 0;
+            const std::uint16_t* source = data + (offset >= 0 ? offset : -depth) + first;
+            KVSCOPE_UNROLL for (int c = 0; c < kDepth; c += kRowThreads * kPart) {
+                if (first + c < end) copySixteen(&to[row][first + c], source + c, first + c < there);
+            }
         }
     }
 

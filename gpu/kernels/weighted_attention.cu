@@ -88,28 +88,24 @@ __device__ __forceinline__ void placeTerms(TermSide<Number>& side, const Weighte
                        isListed ? Number(call.denominator[terms.begin + term]) : Number(1)};
 }
 
-/// The largest or the sum over the four lanes that share a row.
-template <class Number, class Both> __device__ __forceinline__ Number overRow(Number value, const Both& both) {
-    value = both(value, __shfl_xor_sync(kAllLanes, value, 1));
-    return both(value, __shfl_xor_sync(kAllLanes, value, 2));
-}
-
-/// Adds a row's terms of this thread: its logits become weights x e^(l - rowMax). Returns the factor of all that was
-/// added before.
+/// Adds a row's terms of this thread: its values, of which logits are multiples by `scale`, become weights
+/// x e^(l - rowMax). Returns the factor of all that was added before.
 template <class Number, int Count, class WeightsOf>
-__device__ __forceinline__ Number addTerms(RowSums<Number>& row, Number (&logits)[Count], const WeightsOf& weightsOf) {
+__device__ __forceinline__ Number addTerms(RowSums<Number>& row, Number scale, Number (&values)[Count],
+                                           const WeightsOf& weightsOf) {
     Number largest = row.rowMax;
-    KVSCOPE_UNROLL for (const Number logit : logits) largest = logit > largest ? logit : largest;
-    largest = overRow(largest, [](Number a, Number b) { return a > b ? a : b; });
-    const Number shift = largest == -Number(__builtin_inff()) ? Number(0) : largest; // nothing seen: e^-infinity is 0
-    const Number factor = powerOf(row.rowMax - shift);
+    KVSCOPE_UNROLL for (const Number value : values) largest = largerOf(largest, value);
+    largest = overRow(largest, [](Number a, Number b) { return largerOf(a, b); });
+    // Nothing was seen yet where it is -infinity, and e^-infinity is 0.
+    const Number shift = largest == -Number(__builtin_inff()) ? Number(0) : -(largest * scale);
+    const Number factor = powerOf(multiplyAdd(row.rowMax, scale, shift));
     row = {largest, row.rowSum * factor, row.squares * factor * factor};
     KVSCOPE_UNROLL for (int k = 0; k < Count; ++k) {
-        const Number power = powerOf(logits[k] - shift);
+        const Number power = powerOf(multiplyAdd(values[k], scale, shift));
         const auto weights = weightsOf(k);
-        logits[k] = weights.numerator * power;
-        row.rowSum += weights.denominator * power;
-        row.squares += logits[k] * logits[k];
+        values[k] = weights.numerator * power;
+        row.rowSum = multiplyAdd(weights.denominator, power, row.rowSum);
+        row.squares = multiplyAdd(values[k], values[k], row.squares);
     }
     return factor;
 }
@@ -148,8 +144,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) weightedKernel(
         if (!terms.isWhole(call, walk.tile, queries.first))
             maskLogits<Tile>(weights, [&](int row, int key) { return isSeen(a, s.rows, row, side.keys, key); });
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-            const Number factor =
-                addTerms(rows[slot], weights[slot], [&](int k) { return side.weights[Tile::columnOf(k)]; });
+            const Number factor = addTerms(rows[slot], shape.factor(), weights[slot],
+                                           [&](int k) { return side.weights[Tile::columnOf(k)]; });
             KVSCOPE_UNROLL for (int n = 0; n < kColumns / 8; ++n) {
                 KVSCOPE_UNROLL for (int j = 0; j < 2; ++j) Tile::outputAt(outputs, slot, n, j) *= factor;
             }
@@ -168,8 +164,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) weightedKernel(
         const std::int64_t to = s.rows.rowSlots[Tile::rowOf(slot)];
         if (to < 0) continue;
         if (column == 0 && Tile::lane() % 4 == 0)
-            work.sums[part + to] = {double(row.rowMax) / double(kLogitsPerNat<Number>), double(row.rowSum),
-                                    double(row.squares)};
+            work.sums[part + to] = {double(row.rowMax * shape.factor()) / double(kLogitsPerNat<Number>),
+                                    double(row.rowSum), double(row.squares)};
         KVSCOPE_UNROLL for (int n = 0; n < kColumns / 8; ++n) {
             KVSCOPE_UNROLL for (int j = 0; j < 2; ++j) {
                 const std::int64_t c = column + n * 8 + Tile::lane() % 4 * 2 + j;
