@@ -27,7 +27,8 @@ constexpr std::int64_t kMostMatrices = 512; // of heads and chunks, between two 
 class LeverageRun {
 public:
     LeverageRun(const TorchDevice& device, const LeverageRequest& request)
-        : m_device(device), m_request(request), m_rows(storedNumbersOf(request.rows)), m_ranks(static_cast<std::size_t>(m_rows.size(0))) {
+        : m_device(device), m_request(request), m_rows(storedNumbersOf(request.rows)),
+          m_ranks(static_cast<std::size_t>(m_rows.size(0))) {
         if (!request.sketch.empty()) m_sketch = device.upload(request.sketch).to(at::kDouble);
         m_scores = at::zeros({m_rows.size(0), m_rows.size(1)}, m_rows.options().dtype(at::kFloat));
     }

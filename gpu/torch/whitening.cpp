@@ -1,5 +1,5 @@
-// The k x k matrices of leverage: Gram matrices by products, factors by CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa and
-// Fukaya, 2015), which is products and Cholesky factors alone, instead of Householder reflections column by column.
+// The k x k matrices of leverage: Gram matrices by products, factors by CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa
+// and Fukaya, 2015), which is products and Cholesky factors alone, instead of Householder reflections column by column.
 #include "gpu/torch/whitening.h"
 #include "gpu/torch/torch_tensor.h"
 
@@ -89,9 +89,9 @@ at::Tensor factorsOf(const TorchDevice& device, const at::Tensor& rows) {
 DeviceWhitenings whiteningsOf(const TorchDevice& device, const at::Tensor& rows, const WhiteningRule& rule,
                               const at::Tensor& noise, bool wantsSpectrum) {
     const at::Tensor small = usesFactor(rule.route) ? factorsOf(device, rows) : onHost(productsOf(rows, rows));
-    Whitenings solved = kvscope::whiteningsOf(numbersIn(small), small.size(1), rows.size(2), rule,
-                                              noise.defined() ? doublesOf(noise) : std::vector<double>(),
-                                              wantsSpectrum);
+    Whitenings solved =
+        kvscope::whiteningsOf(numbersIn(small), small.size(1), rows.size(2), rule,
+                              noise.defined() ? doublesOf(noise) : std::vector<double>(), wantsSpectrum);
     at::Tensor directions = squareMatrices(device, solved.directions, rows.size(2));
     return {std::move(directions), std::move(solved)};
 }

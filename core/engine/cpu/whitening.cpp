@@ -209,8 +209,7 @@ std::vector<double> projections(std::span<const double> grams, std::span<const d
         const Eigen::MatrixXd gram = cpu::matrixOf(grams, i, k, k);
         if ((gram - Eigen::MatrixXd::Identity(k, k)).norm() < kNear)
             Eigen::Map<cpu::RowMajor>(out.data() + i * k * k, k, k) =
-                Eigen::LLT<Eigen::MatrixXd>(gram).matrixL().solve(
-                    Eigen::MatrixXd(cpu::matrixOf(products, i, k, k)));
+                Eigen::LLT<Eigen::MatrixXd>(gram).matrixL().solve(Eigen::MatrixXd(cpu::matrixOf(products, i, k, k)));
     });
     return out;
 }
