@@ -24,6 +24,12 @@ template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
     return ::kvscope::gpu::emulation::exchanged(value, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
 
+inline unsigned __ballot_sync(unsigned, int vote) {
+    unsigned votes = vote != 0 ? 1U << threadIdx.x % 32 : 0;
+    for (int half = 16; half > 0; half /= 2) votes |= __shfl_xor_sync(0xffffffffU, votes, half);
+    return votes;
+}
+
 inline unsigned atomicMax(unsigned* to, unsigned value) {
     ::kvscope::gpu::emulation::noteAccess(to, sizeof *to, true, true);
     return ::kvscope::gpu::emulation::exchangedForLarger(to, value);
