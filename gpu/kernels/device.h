@@ -36,6 +36,36 @@ void launch(const char* name, void (*kernel)(Argument), Grid grid, int threads, 
     checkCuda(cudaGetLastError(), name);
 }
 
+/// The same, but blocks may begin while the stream's launch before this one ends, up to where they call
+/// awaitPreviousLaunch (programmatic dependent launch): that launch's kernel has to call it too.
+template <class Argument>
+void launchOverlapping(const char* name, void (*kernel)(Argument), Grid grid, int threads, std::size_t sharedBytes,
+                       Stream stream, const Argument& argument) {
+    cudaFuncAttributes compiled = {};
+    checkCuda(cudaFuncGetAttributes(&compiled, kernel), name);
+    if (compiled.ptxVersion < 90 || sharedBytes > 48 * 1024)
+        return launch(name, kernel, grid, threads, sharedBytes, stream, argument);
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)};
+    config.blockDim = {static_cast<unsigned>(threads), 1, 1};
+    config.dynamicSmemBytes = sharedBytes;
+    config.stream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+    checkCuda(cudaLaunchKernelEx(&config, kernel, argument), name);
+}
+
+/// Lets the launch after this one begin and waits for what the one before it wrote.
+__device__ __forceinline__ void awaitPreviousLaunch() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+    cudaGridDependencySynchronize();
+#endif
+}
+
 /// The dynamic shared memory of the block as one struct.
 template <class T> __device__ __forceinline__ T& sharedAs() {
     extern __shared__ __align__(16) unsigned char kvscopeSharedBytes[];

@@ -1,6 +1,7 @@
 // Greedy k-center. A launch makes one pick for all heads: every block first merges the results that the blocks of the
 // previous launch left, which gives the centre, then compares its own rows with that centre and leaves its farthest row
 // for the next launch. So no block waits for another inside a launch, and the result does not depend on their order.
+// Launches overlap: the next one's blocks read their first rows while the last blocks of this one end.
 // Few rows come nearer with a pick: rows are compared in float, whose error is bounded, and only those that the bound
 // does not keep away are compared in double.
 #include "gpu/kernels/greedy_centers.h"
@@ -19,6 +20,8 @@ constexpr int kWarps = kThreads / kWarp;
 constexpr int kRowLanes = 16; ///< lanes that read a row in float, 16 bytes each at a time
 constexpr int kRowsAhead = 4; ///< that such lanes read at once: one of every quarter of their 16 rows
 constexpr int kBatches = kRowLanes / kRowsAhead;
+/// Blocks that a multiprocessor must hold; floats, two steps where others take one, need more registers.
+template <class Element> constexpr int kBlocksAtOnce = sizeof(Element) == 4 ? 3 : 4;
 
 std::int64_t blocksOf(const DeviceRows& keys) { return (keys.rows + kRowsPerBlock - 1) / kRowsPerBlock; }
 
@@ -222,12 +225,13 @@ __device__ __forceinline__ Farthest compareRow(float* inFloat, RowsAhead<Element
     return {nearest, -1, row};
 }
 
-template <class Element> __global__ void __launch_bounds__(kThreads, 4) pickKernel(PickCall call) {
+template <class Element> __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Element>) pickKernel(PickCall call) {
     Shared& s = sharedAs<Shared>();
-    if (isStopped(call.run.stop)) return;
     const std::int64_t head = blockIdx.y;
     RowsAhead<Element> rows(call.run.keys, head);
     rows.fetch(0, 0); // before the centre is known
+    awaitPreviousLaunch();
+    if (isStopped(call.run.stop)) return;
     std::int64_t centre = call.run.first[head];
     if (call.pick > 0) {
         const Farthest top = previous(s, call, head);
@@ -274,7 +278,8 @@ void greedyCenters(const CentersCall& asked, Stream stream) {
             // The two halves of the scratch alternate.
             call.before = (pick - run.known) % 2 == 0 ? found + half : found;
             call.after = (pick - run.known) % 2 == 0 ? found : found + half;
-            launch("k-center pick", pickKernel<decltype(element)>, grid, kThreads, sharedBytes(run.keys), stream, call);
+            const auto start = pick == run.known ? launch<PickCall> : launchOverlapping<PickCall>;
+            start("k-center pick", pickKernel<decltype(element)>, grid, kThreads, sharedBytes(run.keys), stream, call);
         }
     });
 }

@@ -103,6 +103,14 @@ void launch(const char*, void (*kernel)(Argument), Grid grid, int threads, std::
         &call, grid, threads, sharedBytes);
 }
 
+template <class Argument>
+void launchOverlapping(const char* name, void (*kernel)(Argument), Grid grid, int threads, std::size_t sharedBytes,
+                       Stream stream, const Argument& argument) {
+    launch(name, kernel, grid, threads, sharedBytes, stream, argument);
+}
+
+inline void awaitPreviousLaunch() {}
+
 template <class T> T& sharedAs() { return *static_cast<T*>(emulation::sharedBytes()); }
 
 } // namespace kvscope::gpu
