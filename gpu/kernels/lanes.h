@@ -8,7 +8,7 @@ namespace kvscope::gpu {
 
 /// Tree sum over groups of Width lanes (part i + part i + Width / 2, and so on): every lane of a group gets the same
 /// bits, those of the CPU engine.
-template <int Width> __device__ __forceinline__ double sumOfLanes(double value) {
+template <int Width, class Number> __device__ __forceinline__ Number sumOfLanes(Number value) {
     for (int half = Width / 2; half > 0; half /= 2) value += __shfl_xor_sync(kAllLanes, value, half);
     return value;
 }

@@ -6,10 +6,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/cat.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/linalg_eigvalsh.h>
-#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
@@ -21,59 +21,14 @@ namespace kvscope::gpu {
 
 namespace {
 
-/// Squared relative size of the rounding that centring leaves in rows.
-constexpr double kCentringNoise = 0x1.0p-96;
-
 constexpr std::int64_t kMostMatrices = 512; // of heads and chunks, between two stop points
-
-bool usesTriangle(LeverageRoute route) { return route == LeverageRoute::Svd || route == LeverageRoute::Qr; }
-
-/// Sketched rows [B, c, k] in double, centred when asked, and their Gram or triangular matrices [B, ., k].
-class WideRows {
-public:
-    WideRows(at::Tensor rows, bool centred) : m_rows(std::move(rows)) {
-        m_noise = at::zeros({m_rows.size(0)}, m_rows.options());
-        if (!centred) return;
-        const at::Tensor mean = m_rows.mean(1, /*keepdim=*/true);
-        m_noise = mean.square().sum({1, 2}) * (static_cast<double>(m_rows.size(1)) * kCentringNoise);
-        m_rows = m_rows - mean;
-    }
-
-    WhiteningRule ruleOf(const LeverageRequest& request) const {
-        return {request.route, request.regulariser, request.strength, m_rows.size(1), m_noise};
-    }
-    const at::Tensor& small(LeverageRoute route) {
-        if (!m_small.defined()) m_small = usesTriangle(route) ? triangleOf(m_rows) : gramOf(m_rows);
-        return m_small;
-    }
-    Whitening whitening(const LeverageRequest& request) {
-        const at::Tensor& from = small(request.route);
-        return usesTriangle(request.route) ? whiteningOfTriangle(from, ruleOf(request))
-                                           : whiteningOfGram(from, ruleOf(request));
-    }
-    /// [B, k] singular values, computed also for routes that do not need them; zero beyond the number of rows.
-    at::Tensor spectrum(const Whitening& whitening, LeverageRoute route) {
-        at::Tensor values = whitening.singularValues;
-        if (!values.defined())
-            values = usesTriangle(route) ? std::get<1>(at::linalg_svd(small(route), false))
-                                         : at::linalg_eigvalsh(small(route)).flip(-1).clamp_min(0).sqrt();
-        const std::int64_t missing = m_rows.size(2) - values.size(-1);
-        return missing == 0 ? values : at::cat({values, at::zeros({values.size(0), missing}, values.options())}, -1);
-    }
-    /// [B, c] leverage ||W^T x||^2.
-    at::Tensor lengths(const Whitening& whitening) const {
-        return at::matmul(m_rows, whitening.directions).square_().sum(-1);
-    }
-
-private:
-    at::Tensor m_rows, m_noise, m_small;
-};
 
 /// One request, computed for some heads and chunks at a time.
 class LeverageRun {
 public:
     LeverageRun(const TorchDevice& device, const LeverageRequest& request)
-        : m_request(request), m_rows(storedNumbersOf(request.rows)), m_ranks(static_cast<std::size_t>(m_rows.size(0))) {
+        : m_device(device), m_request(request), m_rows(storedNumbersOf(request.rows)),
+          m_ranks(static_cast<std::size_t>(m_rows.size(0))) {
         if (!request.sketch.empty()) m_sketch = device.upload(request.sketch).to(at::kDouble);
         m_scores = at::zeros({m_rows.size(0), m_rows.size(1)}, m_rows.options().dtype(at::kFloat));
     }
@@ -86,25 +41,36 @@ public:
         at::Tensor mine = part(m_rows).to(at::kDouble);
         if (m_sketch.defined())
             mine = at::matmul(mine, m_sketch.size(0) == 1 ? m_sketch.select(0, 0) : m_sketch.narrow(0, head, heads));
-        WideRows wide(mine.reshape({heads * chunks, length, mine.size(2)}), m_request.centred);
-        const Whitening whitening = wide.whitening(m_request);
-        part(m_scores).copy_(wide.lengths(whitening).view({heads, chunks * length}));
-        const std::vector<std::int64_t> ranks = integersOf(whitening.rank.view({heads, chunks}).select(1, chunks - 1));
-        std::copy(ranks.begin(), ranks.end(), m_ranks.begin() + head);
-        if (m_request.chunk <= 0 && m_request.wantsSpectrum)
-            m_spectra.push_back(wide.spectrum(whitening, m_request.route));
+        mine = mine.reshape({heads * chunks, length, mine.size(2)});
+        at::Tensor noise;
+        if (m_request.centred) {
+            const at::Tensor mean = mine.mean(1, /*keepdim=*/true);
+            noise = mean.square().sum({1, 2}) * (static_cast<double>(length) * kCentringNoise);
+            mine = mine - mean;
+        }
+        const WhiteningRule rule{m_request.route, m_request.regulariser, m_request.strength, length};
+        const bool wantsSpectrum = m_request.chunk <= 0 && m_request.wantsSpectrum;
+        const auto [directions, solved] = whiteningsOf(m_device, mine, rule, noise, wantsSpectrum);
+        // One pass over the products; the square of a root is off by less than the rounding to float.
+        const at::Tensor lengths = at::linalg_vector_norm(at::bmm(mine, directions), 2, -1).square_();
+        part(m_scores).copy_(lengths.view({heads, chunks * length}));
+        for (std::int64_t h = 0; h < heads; ++h)
+            m_ranks[static_cast<std::size_t>(head + h)] = solved.rank[static_cast<std::size_t>((h + 1) * chunks - 1)];
+        m_spectra.insert(m_spectra.end(), solved.singularValues.begin(), solved.singularValues.end());
     }
 
     Leverage result() const {
         Leverage out{hostTensorOf(m_scores), {}, m_ranks};
-        if (!m_spectra.empty()) out.spectrum = hostTensorOf(at::cat(m_spectra, 0));
+        if (const std::int64_t heads = m_rows.size(0); !m_spectra.empty())
+            out.spectrum = {Shape{heads, std::ssize(m_spectra) / heads}, {m_spectra.begin(), m_spectra.end()}};
         return out;
     }
 
 private:
+    const TorchDevice& m_device;
     const LeverageRequest& m_request;
     at::Tensor m_rows, m_sketch, m_scores;
-    std::vector<at::Tensor> m_spectra; ///< in the order of the heads
+    std::vector<double> m_spectra; ///< in the order of the heads
     std::vector<std::int64_t> m_ranks;
 };
 
@@ -139,10 +105,10 @@ std::vector<double> TorchEngine::spectralDistortion(const Tensor& rows, std::spa
     Steps steps(m_device, checkpoint, static_cast<double>(all.size(0)));
     for (std::int64_t h = 0; h < all.size(0); ++h, steps.advance(1)) {
         const at::Tensor wide = all.narrow(0, h, 1).to(at::kDouble);
-        const Whitening whitening = whiteningOfTriangle(
-            triangleOf(wide), {LeverageRoute::Svd, Regulariser::None, 0, all.size(1), at::zeros({1}, wide.options())});
-        const at::Tensor directions = whitening.directions.select(0, 0);
-        const std::int64_t rank = integersOf(whitening.rank).front();
+        const WhiteningRule rule{LeverageRoute::Svd, Regulariser::None, 0, all.size(1)};
+        const auto [whitening, solved] = whiteningsOf(m_device, wide, rule, {}, false);
+        const at::Tensor directions = whitening.select(0, 0);
+        const std::int64_t rank = solved.rank.front();
         const WeightedSet& set = kept[static_cast<std::size_t>(h)];
         std::vector<double> weights(set.numeratorWeights.begin(), set.numeratorWeights.end());
         weights.resize(set.numerator.size(), 1.0);

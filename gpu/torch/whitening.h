@@ -1,39 +1,24 @@
 #pragma once
 
-#include "core/engine/leverage.h"
+#include "core/engine/whitening.h"
+#include "gpu/torch/torch_device.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-
-// The small dense problems of leverage, B of them at once: each operation is one launch for all heads and chunks of a
-// batch. For sources of this folder that include LibTorch's headers.
+// Rows of heads and chunks, B problems at once, reduced to the small matrices that core/engine/whitening.h solves on
+// the host: there all cores solve them in a fraction of the time that a GPU takes for small decompositions. For sources
+// of this folder that include LibTorch's headers.
 namespace kvscope::gpu {
 
-/// W [B, k, k] with leverage of row x = ||W^T x||^2. Directions beyond the rank are zero columns, so that matrices of
-/// different rank fit into one batch.
-struct Whitening {
+/// W [B, k, k] on the device; what it holds is explained by Whitenings.
+struct DeviceWhitenings {
     at::Tensor directions;
-    at::Tensor rank;           ///< [B] columns of W that count
-    at::Tensor singularValues; ///< [B, k] of the rows, descending; undefined where the route does not need them
+    Whitenings solved;
 };
 
-struct WhiteningRule {
-    LeverageRoute route = LeverageRoute::Svd;
-    Regulariser regulariser = Regulariser::None;
-    double strength = 0;
-    std::int64_t rows = 0; ///< of each problem
-    at::Tensor noise;      ///< [B] squared length below which a direction counts as rounding
-};
-
-/// K^T K [B, k, k] of rows [B, n, k].
-at::Tensor gramOf(const at::Tensor& rows);
-/// R with R^T R = K^T K, upper triangular: [B, min(n, k), k].
-at::Tensor triangleOf(const at::Tensor& rows);
-
-/// Routes Gram and Cholesky. A matrix that Cholesky cannot factor is solved by eigenvectors.
-Whitening whiteningOfGram(const at::Tensor& gram, const WhiteningRule& rule);
-/// Routes Svd and Qr, from R of triangleOf; dependent columns are solved by singular vectors.
-Whitening whiteningOfTriangle(const at::Tensor& triangle, const WhiteningRule& rule);
+/// Of rows [B, n, k] in double. noise [B]: squared lengths below which a direction counts as rounding; may be
+/// undefined.
+DeviceWhitenings whiteningsOf(const TorchDevice& device, const at::Tensor& rows, const WhiteningRule& rule,
+                              const at::Tensor& noise, bool wantsSpectrum);
 
 } // namespace kvscope::gpu

@@ -89,6 +89,7 @@ private slots:
         QTest::newRow("two rows") << 2 << 8 << 2 << 0;
         QTest::newRow("all of a block") << 128 << 16 << 128 << 1;
         QTest::newRow("a tail in every loop") << 389 << 29 << 40 << 0;
+        QTest::newRow("several steps of 16 bytes") << 280 << 264 << 25 << 1;
         QTest::newRow("half precision") << 300 << 64 << 33 << 2;
     }
 
@@ -106,11 +107,11 @@ private slots:
 
     /// Points of a small grid: most rows are as far from one centre as from another, and many are equal.
     void tiesGoToTheEarlierCentre() {
-        TestRows keys(8, ElementType::Float32, 3, 150, 3);
-        for (std::int64_t i = 0; i < 3 * 150 * 3; ++i)
-            keys.set(i / 450, i / 3 % 150, i % 3, std::round(keys.wide()[static_cast<std::size_t>(i)] * 2));
+        TestRows keys(8, ElementType::Float32, 3, 150, 4);
+        for (std::int64_t i = 0; i < 3 * 150 * 4; ++i)
+            keys.set(i / 600, i / 4 % 150, i % 4, std::round(keys.wide()[static_cast<std::size_t>(i)] * 2));
         const std::vector<std::int32_t> first = {0, 70, 149};
-        const auto expected = m_engine->greedyCenters(upload(keys, 150, 3), request(30, first), {});
+        const auto expected = m_engine->greedyCenters(upload(keys, 150, 4), request(30, first), {});
         inEveryOrder([&] { compare(runOnDevice(keys.device(), 30, first), expected, 150, 30); });
     }
 
@@ -139,7 +140,7 @@ private slots:
     }
 
     void notANumberShowsInTheRadius() {
-        TestRows keys(1, ElementType::Float32, 1, 20, 2);
+        TestRows keys(1, ElementType::Float32, 1, 20, 4);
         keys.set(0, 7, 1, std::numeric_limits<float>::quiet_NaN());
         QVERIFY(!std::isfinite(runOnDevice(keys.device(), 2, {0}).radius[0]));
     }

@@ -14,29 +14,20 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// Squared relative size of the rounding that centring leaves in rows.
-constexpr double kCentringNoise = 0x1.0p-96;
-
 struct Chunk {
     std::int64_t head, begin, end;
 };
 
-bool usesFactor(LeverageRoute route) { return route == LeverageRoute::Svd || route == LeverageRoute::Qr; }
-
-Whitening whiteningOf(const DoubleRows& rows, std::int64_t count, const LeverageRequest& request) {
-    const WhiteningRule rule{request.route, request.regulariser, request.strength, count,
-                             rows.removed() * kCentringNoise};
-    return usesFactor(request.route) ? whiteningOfFactor(rows.factor(), rule) : whiteningOfGram(rows.gram(), rule);
+/// The k x k problem of the rows: a factor or the Gram matrix.
+Eigen::MatrixXd smallOf(const DoubleRows& rows, LeverageRoute route) {
+    return usesFactor(route) ? rows.factor() : rows.gram();
 }
 
-/// Singular values, computed also for routes that do not need them.
-Eigen::VectorXd spectrumOf(const DoubleRows& rows, const Whitening& whitening, const LeverageRequest& request) {
-    if (whitening.singularValues.size() > 0) return whitening.singularValues;
-    const LeverageRoute route = usesFactor(request.route) ? LeverageRoute::Svd : LeverageRoute::Gram;
-    const WhiteningRule plain{route, Regulariser::None, 0, 0, 0};
-    if (route == LeverageRoute::Svd) return whiteningOfFactor(rows.factor(), plain).singularValues;
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(rows.gram(), Eigen::EigenvaluesOnly);
-    return solver.eigenvalues().reverse().cwiseMax(0).cwiseSqrt();
+Whitening whiteningOf(const Eigen::MatrixXd& small, const DoubleRows& rows, std::int64_t count,
+                      const LeverageRequest& request) {
+    const WhiteningRule rule{request.route, request.regulariser, request.strength, count,
+                             rows.removed() * kCentringNoise};
+    return usesFactor(request.route) ? whiteningOfFactor(small, rule) : whiteningOfGram(small, rule);
 }
 
 class ChunkLeverage {
@@ -54,13 +45,16 @@ public:
         const bool gramAhead = !m_request.centred && !usesFactor(m_request.route);
         DoubleRows rows(m_workers, m_kernels, from.data(), count, d, sketchOf(chunk.head), m_width, gramAhead);
         if (m_request.centred) rows.centre();
-        const Whitening whitening = whiteningOf(rows, count, m_request);
+        const Eigen::MatrixXd small = smallOf(rows, m_request.route);
+        const Whitening whitening = whiteningOf(small, rows, count, m_request);
         std::vector<double> lengths(static_cast<std::size_t>(count));
         rows.squaredLengths(whitening.directions, lengths.data());
         std::ranges::transform(lengths, scores.begin() + chunk.head * n + chunk.begin,
                                [](double x) { return static_cast<float>(x); });
         if (spectrum) {
-            const Eigen::VectorXd values = spectrumOf(rows, whitening, m_request);
+            const Eigen::VectorXd values = whitening.singularValues.size() > 0
+                                               ? whitening.singularValues
+                                               : singularValuesOf(small, m_request.route);
             std::ranges::transform(values, spectrum, [](double x) { return static_cast<float>(x); });
         }
         return whitening.directions.cols();

@@ -2,6 +2,9 @@
 // computes W by another decomposition of the same d x d problem.
 #include "core/engine/cpu/whitening.h"
 
+#include "core/base/parallel.h"
+
+#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/QR>
 #include <Eigen/SVD>
@@ -9,6 +12,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace kvscope::cpu {
@@ -96,6 +100,21 @@ Whitening byCholesky(const Eigen::MatrixXd& gram, const WhiteningRule& rule) {
     return {inverseInOrder(factor.lower.topLeftCorner(factor.rank, factor.rank), factor.order, d), {}};
 }
 
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Matrix `index` of [B, height, width].
+Eigen::Map<const RowMajor> matrixOf(std::span<const double> all, std::int64_t index, std::int64_t height,
+                                    std::int64_t width) {
+    return {all.data() + index * height * width, height, width};
+}
+
+/// || factor^-1 || bounds the smallest singular value from below: no direction can count as rounding.
+bool isOfFullRank(const Whitening& whitening, const Eigen::MatrixXd& factor, const WhiteningRule& rule) {
+    const double share = tolerance(rule, factor.cols());
+    return whitening.directions.cols() == factor.cols() &&
+           1 > whitening.directions.squaredNorm() * std::max(rule.noise, factor.squaredNorm() * share * share);
+}
+
 /// K = U S V^T and the factor have the same S and V.
 Whitening bySingularVectors(const Eigen::MatrixXd& factor, const WhiteningRule& rule) {
     const Eigen::JacobiSVD<Eigen::MatrixXd, Eigen::ColPivHouseholderQRPreconditioner> svd(factor, Eigen::ComputeThinV);
@@ -133,7 +152,66 @@ Whitening whiteningOfFactor(const Eigen::MatrixXd& factor, const WhiteningRule& 
     Eigen::MatrixXd regular(factor.rows() + extra, d);
     regular << factor, Eigen::MatrixXd::Identity(extra, d) * std::sqrt(ridgeOf(rule));
     assert(rule.route == LeverageRoute::Svd || rule.regulariser != Regulariser::Clamp);
-    return rule.route == LeverageRoute::Qr ? byTriangle(regular, rule) : bySingularVectors(regular, rule);
+    if (rule.regulariser != Regulariser::Clamp) { // singular vectors span no more where the rank is beyond doubt
+        Whitening triangular = byTriangle(regular, rule);
+        if (rule.route == LeverageRoute::Qr || isOfFullRank(triangular, regular, rule)) return triangular;
+    }
+    return bySingularVectors(regular, rule);
+}
+
+Eigen::VectorXd singularValuesOf(const Eigen::MatrixXd& small, LeverageRoute route) {
+    if (usesFactor(route)) return bySingularVectors(small, {LeverageRoute::Svd}).singularValues;
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(small, Eigen::EigenvaluesOnly);
+    return solver.eigenvalues().reverse().cwiseMax(0).cwiseSqrt();
 }
 
 } // namespace kvscope::cpu
+
+namespace kvscope {
+
+Whitenings whiteningsOf(std::span<const double> matrices, std::int64_t height, std::int64_t k,
+                        const WhiteningRule& rule, std::span<const double> noise, bool wantsSpectrum) {
+    const std::int64_t count = std::ssize(matrices) / (height * k);
+    Whitenings out{std::vector<double>(static_cast<std::size_t>(count * k * k)),
+                   std::vector<double>(static_cast<std::size_t>(wantsSpectrum ? count * k : 0)),
+                   std::vector<std::int64_t>(static_cast<std::size_t>(count))};
+    forEachPiece(count, [&](std::int64_t i) {
+        const Eigen::MatrixXd small = cpu::matrixOf(matrices, i, height, k);
+        WhiteningRule own = rule;
+        own.noise = noise.empty() ? 0 : noise[i];
+        const cpu::Whitening one =
+            usesFactor(rule.route) ? cpu::whiteningOfFactor(small, own) : cpu::whiteningOfGram(small, own);
+        out.rank[i] = one.directions.cols();
+        Eigen::Map<cpu::RowMajor>(out.directions.data() + i * k * k, k, k).leftCols(out.rank[i]) = one.directions;
+        if (!wantsSpectrum) return;
+        const Eigen::VectorXd values =
+            one.singularValues.size() > 0 ? one.singularValues : cpu::singularValuesOf(small, rule.route);
+        std::ranges::copy(values, out.singularValues.begin() + i * k);
+    });
+    return out;
+}
+
+std::vector<double> inverseRoots(std::span<const double> grams, std::int64_t k) {
+    std::vector<double> out(grams.size(), std::numeric_limits<double>::quiet_NaN());
+    forEachPiece(std::ssize(grams) / (k * k), [&](std::int64_t i) {
+        const Eigen::LLT<Eigen::MatrixXd> root(cpu::matrixOf(grams, i, k, k));
+        if (root.info() == Eigen::Success)
+            Eigen::Map<cpu::RowMajor>(out.data() + i * k * k, k, k) =
+                root.matrixU().solve(Eigen::MatrixXd::Identity(k, k));
+    });
+    return out;
+}
+
+std::vector<double> projections(std::span<const double> grams, std::span<const double> products, std::int64_t k) {
+    constexpr double kNear = 0.1; // where one more Cholesky factor makes the columns orthonormal to rounding
+    std::vector<double> out(grams.size(), std::numeric_limits<double>::quiet_NaN());
+    forEachPiece(std::ssize(grams) / (k * k), [&](std::int64_t i) {
+        const Eigen::MatrixXd gram = cpu::matrixOf(grams, i, k, k);
+        if ((gram - Eigen::MatrixXd::Identity(k, k)).norm() < kNear)
+            Eigen::Map<cpu::RowMajor>(out.data() + i * k * k, k, k) =
+                Eigen::LLT<Eigen::MatrixXd>(gram).matrixL().solve(Eigen::MatrixXd(cpu::matrixOf(products, i, k, k)));
+    });
+    return out;
+}
+
+} // namespace kvscope

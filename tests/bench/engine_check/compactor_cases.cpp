@@ -62,6 +62,15 @@ naive::Block mixedHeads(std::int64_t n, std::int64_t d) {
     return rows;
 }
 
+/// Columns that nearly say the same: the condition number is about 1e6, too large for the Gram matrix's leverage.
+naive::Block illConditioned(std::int64_t n, std::int64_t d) {
+    naive::Block rows = randomBlock(96, 2, n, d, 1, 2);
+    for (std::size_t r = 0; r < rows.numbers.size(); r += std::size_t(d))
+        for (std::size_t c = 1; c < std::size_t(d); ++c)
+            rows.numbers[r + c] = rows.numbers[r] + 1e-5F * rows.numbers[r + c];
+    return rows;
+}
+
 EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
     const std::int64_t n = in.keys.rows, chunk = in.chunk, zeroKeys = in.zeroKeys, uniformRows = in.uniformRows;
     return {"attentionChunkSums/" + name,
@@ -104,6 +113,8 @@ std::vector<EngineCase> compactorCases() {
     addRoutes(cases, "one-row", {randomBlock(88, 2, 1, 6)});
     addRoutes(cases, "several-parts", {.rows = randomBlock(89, 1, 5003, 12, 1, 2), .centred = true});
     addRoutes(cases, "several-parts-of-heads", {randomBlock(94, 3, 2100, 12, 1, 1), randomBlock(95, 3, 12, 7, 0.4)});
+    for (const LeverageRoute route : {LeverageRoute::Svd, LeverageRoute::Qr})
+        cases.push_back(leverageCase("ill-conditioned", {.rows = illConditioned(2600, 12)}, route));
     addRoutes(cases, "mixed-heads", {mixedHeads(130, 9)});
     addRoutes(cases, "mixed-heads-centred-chunks", {.rows = mixedHeads(130, 9), .centred = true, .chunk = 40});
     addRoutes(cases, "zero-keys", {naive::Block{2, 40, 8, std::vector<float>(640, 0.0F)}});
