@@ -40,7 +40,7 @@ struct PlacedQuery {
 struct PlaceRule {
     std::int32_t bits, eights, lanes; ///< bits of the member that are bits 3 and 4 of the place, and bits 1 and 2
 
-    explicit KVSCOPE_PORTABLE PlaceRule(const AttentionCall& call)
+    KVSCOPE_PORTABLE explicit PlaceRule(const AttentionCall& call)
         : bits(placeBitsOf(call)), eights(bits < 2   ? 0
                                           : bits < 3 ? 1
                                                      : 2),

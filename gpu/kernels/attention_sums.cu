@@ -257,7 +257,7 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
                sizeof(SoftmaxShared<Tile>), stream, call);
         const std::int64_t rows = a.slotCount * a.queryCount;
         if (isLast && call.splits > 1)
-            launch("merging softmax sums", mergeSplitsKernel, {(rows + kMergeThreads - 1) / kMergeThreads},
+            launch("merging softmax sums", mergeSplitsKernel, {(rows * kWarp + kMergeThreads - 1) / kMergeThreads},
                    kMergeThreads, 0, stream, call);
     });
 }
