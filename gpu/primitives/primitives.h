@@ -37,6 +37,6 @@ WeightedAttention weightedAttention(const DeviceMemory& memory, const DeviceRows
 /// At most kMostMapHeads query heads.
 AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                           const AttentionMapInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint);
-inline constexpr int kMostMapHeads = 64; ///< of one tile, in which they are combined
+inline constexpr int kMostMapHeads = 32; ///< of one tile, in which they are combined
 
 } // namespace kvscope::gpu
