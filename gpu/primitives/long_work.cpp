@@ -13,6 +13,8 @@ LongWork::LongWork(const DeviceMemory& memory, Checkpoint checkpoint, double ope
     if (operations <= kShortOperations) return;
     m_words = std::static_pointer_cast<std::int32_t>(memory.allocateShared(2 * sizeof(std::int32_t)));
     std::fill_n(m_words.get(), 2, 0);
+    m_seen = std::static_pointer_cast<unsigned>(memory.allocate(sizeof(unsigned)));
+    memory.copyIn(m_seen.get(), m_words.get(), sizeof(unsigned));
 }
 
 LongWork::~LongWork() {

@@ -13,7 +13,7 @@ namespace kvscope::gpu {
 /// few milliseconds has no stop word: whoever copies its results out waits for it.
 class LongWork {
 public:
-    static constexpr double kPieceOperations = 1e11;
+    static constexpr double kPieceOperations = 4e11; ///< less than a second where double is slow
 
     /// `operations` of all calls of each() together.
     LongWork(const DeviceMemory& memory, Checkpoint checkpoint, double operations);
@@ -30,7 +30,7 @@ public:
         for (std::int64_t begin = 0; begin < count; begin += piece) {
             const std::int64_t end = std::min(count, begin + piece);
             m_checkpoint.stopPoint();
-            launch(begin, end, StopWord{m_words.get(), static_cast<std::int32_t>(m_begun.size()) - 1});
+            launch(begin, end, StopWord{m_words.get(), m_seen.get(), static_cast<std::int32_t>(m_begun.size()) - 1});
             m_begun.push_back(m_begun.back() + operationsEach * static_cast<double>(end - begin));
         }
     }
@@ -45,6 +45,7 @@ private:
     Checkpoint m_checkpoint; ///< a copy: callers pass temporaries
     double m_operations;
     std::shared_ptr<std::int32_t> m_words; ///< null: short work
+    std::shared_ptr<unsigned> m_seen;
     std::vector<double> m_begun{0};        ///< [k]: operations before piece k
     bool m_isDone = false;
 };
