@@ -79,6 +79,15 @@ private slots:
               Bytes{{21598, 128}}, Bytes{{32372, 255}, {32373, 255}}, Bytes{{2139, 255}, {2140, 255}},
               Bytes{{32175, 54}}, Bytes{{32319, 184}, {32320, 179}, {32321, 121}, {32322, 52}}})
             QTest::addRow("%d", bytes.first().first) << bytes;
+        // Addresses of nothing, which kill whoever looks there, in groups of which the child once read less than the
+        // reader: where its heap cannot be read, where its header names no time, and under one that cannot be counted.
+        const auto nowhere = [](int address, Bytes bytes) {
+            for (int i = 0; i < 8; ++i) bytes.append({address + i, 255});
+            return bytes;
+        };
+        QTest::newRow("a group without heap") << nowhere(10240, {{10752, 0}});
+        QTest::newRow("a group of no time") << nowhere(21248, {{21720, 14}});
+        QTest::newRow("in a group of no count") << nowhere(2032, {{142, 2}, {184, 16}, {192, 16}});
     }
 
     void bytesThatKillTheLibrary() {
