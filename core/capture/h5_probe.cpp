@@ -254,13 +254,13 @@ std::string Probe::await() {
 
 void Probe::finish() {
     const bool asked = m_child > 0;
-    const std::string found = asked ? await() : std::string();
+    std::string verdict = asked ? await() : "the file could not be checked: the system starts no process for it";
     const std::lock_guard lock(g_verdictMutex);
-    if (m_hasVerdict) g_verdicts[m_key] = found; // otherwise the next opening asks again
+    if (m_hasVerdict) g_verdicts[m_key] = verdict; // otherwise the next opening asks again
     const auto known = g_verdicts.find(m_key);
-    const std::string verdict = asked ? found : known == g_verdicts.end() ? std::string() : known->second;
+    const bool isOfFile = m_hasVerdict || (!asked && known != g_verdicts.end());
+    if (isOfFile) verdict = known->second;
     if (verdict.empty()) return;
-    const bool isOfFile = m_hasVerdict || !asked;
     throw Error(
         {verdict, "", isOfFile ? "Copy or capture it again" : "Close other programs or try again later", m_path});
 }

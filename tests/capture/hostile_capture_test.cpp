@@ -20,7 +20,9 @@
 #include <fstream>
 #include <functional>
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,6 +175,21 @@ private slots:
         g_isChildKilled = true;
         const QString text = errorText([&] { openCapture(path); });
         g_isChildKilled = false;
+        QVERIFY2(text.startsWith("the file could not be checked"), qPrintable(text));
+        QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
+    }
+
+    /// One descriptor is left, which is enough to read the file and not for the pipe to a child.
+    void aFileThatNoChildCanCheckIsNotRead() {
+        const std::string path = copy("unchecked.h5");
+        const int next = ::open("/dev/null", O_RDONLY);
+        ::close(next);
+        rlimit before{};
+        ::getrlimit(RLIMIT_NOFILE, &before);
+        const rlimit one{static_cast<rlim_t>(next) + 1, before.rlim_max};
+        QCOMPARE(::setrlimit(RLIMIT_NOFILE, &one), 0);
+        const QString text = errorText([&] { openCapture(path); });
+        ::setrlimit(RLIMIT_NOFILE, &before);
         QVERIFY2(text.startsWith("the file could not be checked"), qPrintable(text));
         QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
     }
