@@ -100,23 +100,18 @@ template <class T> hid_t memoryType() {
                                              : H5T_NATIVE_UINT8;
 }
 
-/// The attribute, or an invalid handle.
+/// The attribute, or an invalid handle. Its owner is opened, as the child opens it.
 Handle openAttribute(hid_t file, const std::string& object, const std::string& name) {
-    if (object != "/" && H5Lexists(file, object.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
-    if (H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
-    return {H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose};
+    const Handle owner(H5Oopen(file, object.c_str(), H5P_DEFAULT), H5Oclose);
+    if (!owner || H5Aexists(owner, name.c_str()) <= 0) return {-1, H5Aclose};
+    return {H5Aopen(owner, name.c_str(), H5P_DEFAULT), H5Aclose};
 }
 
 /// Nothing where the attribute is missing or cannot be read.
 template <class T> std::vector<T> attributeValues(hid_t file, const std::string& object, const std::string& name) {
     const Guard guard;
     const Handle attribute = openAttribute(file, object, name);
-    if (!attribute) return {};
-    const Handle space(H5Aget_space(attribute), H5Sclose);
-    const hssize_t count = H5Sget_simple_extent_npoints(space);
-    std::vector<T> values(count > 0 && count <= kMostValues ? static_cast<std::size_t>(count) : 0);
-    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();
-    return values;
+    return attribute ? numbersOf<T>(attribute) : std::vector<T>();
 }
 
 template <class T> std::optional<T> single(const std::vector<T>& values) {
@@ -216,24 +211,17 @@ bool File::exists(const std::string& name) const {
 
 bool File::isGroup(const std::string& name) const {
     const Guard guard;
-    H5O_info_t info;
-    return H5Oget_info_by_name1(m_state->id, name.c_str(), &info, H5P_DEFAULT) >= 0 && info.type == H5O_TYPE_GROUP;
+    const std::optional<H5O_info_t> object = objectAt(m_state->id, name);
+    return object && object->type == H5O_TYPE_GROUP;
 }
 
 std::vector<std::string> File::children(const std::string& group) const {
-    std::vector<std::string> names;
-    if (group != "/" && !exists(group)) return names;
+    if (group != "/" && !exists(group)) return {};
     const Guard guard;
     const Handle id(H5Gopen2(m_state->id, group.c_str(), H5P_DEFAULT), H5Gclose);
-    H5G_info_t info;
-    if (!id || H5Gget_info(id, &info) < 0) m_state->fail("a group cannot be read", group, "Repair the file");
-    for (hsize_t i = 0; i < info.nlinks; ++i) {
-        const ssize_t length = H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, nullptr, 0, H5P_DEFAULT);
-        std::string name(length > 0 ? static_cast<std::size_t>(length) : 0, '\0');
-        H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size() + 1, H5P_DEFAULT);
-        names.push_back(std::move(name));
-    }
-    return names;
+    std::optional<std::vector<std::string>> names = id ? linksOf(id) : std::nullopt;
+    if (!names) m_state->fail("a group cannot be read", group, "Repair the file");
+    return *std::move(names);
 }
 
 DatasetInfo File::info(const std::string& dataset) const {
@@ -286,6 +274,22 @@ void File::readRaw(const std::string& name, const Block* block, void* out, std::
     if (count > 0) readInto(set, type, block, out, *this, name);
 }
 
+std::optional<H5O_info_t> objectAt(hid_t place, const std::string& name) {
+    H5O_info_t info;
+    if (H5Oget_info_by_name2(place, name.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) return {};
+    return info;
+}
+
+std::optional<std::vector<std::string>> linksOf(hid_t group) {
+    std::vector<std::string> names;
+    const auto keep = [](hid_t, const char* name, const H5L_info_t*, void* into) -> herr_t {
+        static_cast<std::vector<std::string>*>(into)->emplace_back(name);
+        return 0;
+    };
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names) < 0) return {};
+    return names;
+}
+
 std::optional<std::string> textOf(hid_t attribute) {
     const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
     if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1) return {};
@@ -303,6 +307,17 @@ std::optional<std::string> textOf(hid_t attribute) {
     if (H5Aread(attribute, type, text.data()) < 0) return {};
     return text.substr(0, text.find('\0'));
 }
+
+template <class T> std::vector<T> numbersOf(hid_t attribute) {
+    const Handle space(H5Aget_space(attribute), H5Sclose);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    std::vector<T> values(count > 0 && count <= kMostValues ? static_cast<std::size_t>(count) : 0);
+    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();
+    return values;
+}
+template std::vector<std::int32_t> numbersOf(hid_t);
+template std::vector<std::int64_t> numbersOf(hid_t);
+template std::vector<double> numbersOf(hid_t);
 
 std::optional<std::string> File::stringAttribute(const std::string& object, const std::string& name) const {
     const Guard guard;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace kvscope::h5 {
 
@@ -40,7 +41,15 @@ private:
     Close m_close;
 };
 
+// What reads a file and the child that tries it first do by the same calls: see `Probe`.
+
+/// Kind and address of what `name` leads to. No more is asked of its header: times that nobody reads may be damaged.
+std::optional<H5O_info_t> objectAt(hid_t place, const std::string& name);
+/// Ascending names; nothing where the library cannot list them.
+std::optional<std::vector<std::string>> linksOf(hid_t group);
 /// The text of an attribute that is one; nothing otherwise.
 std::optional<std::string> textOf(hid_t attribute);
+/// The numbers of an attribute; none where it cannot be read as such. T: std::int32_t, std::int64_t or double.
+template <class T> std::vector<T> numbersOf(hid_t attribute);
 
 } // namespace kvscope::h5

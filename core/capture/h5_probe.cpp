@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -52,8 +54,9 @@ herr_t onError(hid_t stack, void*) {
     ::_exit(kNoList);
 }
 
-/// Walks everything that can be reached, each object once. Failed calls are passed over: the reader will fail there,
-/// too, and say it better.
+/// Walks everything that can be reached, each object once, by the calls by which it is read: where one of them fails
+/// here it fails for the reader, too, which says it better. Only a group must be listed and all that it holds be found,
+/// or the reader would go by name where nothing was tried.
 class MetadataWalk {
 public:
     explicit MetadataWalk(int pulse) : m_pulse(pulse) {}
@@ -62,7 +65,8 @@ public:
         begin();
         Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
         if (!file) return;
-        group(file, 0);
+        attributes(file);
+        group(file, "/", 0);
         begin(); // closing flushes, which is what some files kill
         file.close();
     }
@@ -75,24 +79,29 @@ private:
         static_cast<void>(!::write(m_pulse, "", 1));
     }
 
-    void group(hid_t group, int depth) {
-        attributes(group);
-        H5G_info_t info;
-        if (depth > kMostDepth || H5Gget_info(group, &info) < 0) return;
-        std::vector<std::string> names;
-        const auto keep = [](hid_t, const char* name, const H5L_info_t* link, void* into) -> herr_t {
-            if (link->type == H5L_TYPE_HARD) static_cast<std::vector<std::string>*>(into)->emplace_back(name);
-            return 0;
-        };
-        if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names) < 0) endUnlisted();
-        for (const std::string& name : names) {
+    void group(hid_t place, const std::string& name, int depth) {
+        const Handle group(H5Gopen2(place, name.c_str(), H5P_DEFAULT), H5Gclose);
+        const std::optional<std::vector<std::string>> links = group ? linksOf(group) : std::nullopt;
+        if (!links || depth > kMostDepth) endUnlisted();
+        for (const char* missing : {"\1", "\xff"}) H5Lexists(group, missing, H5P_DEFAULT); // before and behind all
+        for (const std::string& link : *links) {
             begin();
-            const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
-            H5O_info_t what;
-            if (!object || H5Oget_info1(object, &what) < 0 || !m_seen.insert(what.addr).second) continue;
-            if (what.type == H5O_TYPE_GROUP) this->group(object, depth + 1);
-            if (what.type == H5O_TYPE_DATASET) dataset(object);
+            object(group, link, depth + 1);
         }
+    }
+
+    void object(hid_t group, const std::string& name, int depth) {
+        H5L_info_t link;
+        if (H5Lexists(group, name.c_str(), H5P_DEFAULT) <= 0 ||
+            H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0)
+            endUnlisted();
+        const std::optional<H5O_info_t> found = objectAt(group, name);
+        if (link.type != H5L_TYPE_HARD) return; // hard ones lead there, too, or nothing does
+        if (!found) endUnlisted();
+        if (!m_seen.insert(found->addr).second) return;
+        if (const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose); object) attributes(object);
+        if (found->type == H5O_TYPE_GROUP) this->group(group, name, depth);
+        if (found->type == H5O_TYPE_DATASET) dataset(group, name);
     }
 
     void attributes(hid_t object) const {
@@ -108,17 +117,16 @@ private:
         begin();
         const Handle attribute(H5Aopen(owner, name, H5P_DEFAULT), H5Aclose);
         if (!attribute) return;
-        const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
         textOf(attribute);
-        std::vector<char> values = room(type, space);
-        if (values.empty() || !isNumber(type)) return;
-        for (const hid_t number : {H5T_NATIVE_INT64, H5T_NATIVE_INT32, H5T_NATIVE_DOUBLE})
-            H5Aread(attribute, number, values.data());
+        numbersOf<std::int32_t>(attribute);
+        numbersOf<std::int64_t>(attribute);
+        numbersOf<double>(attribute);
     }
 
     /// Tensors, which have three axes, are read later and in blocks; of them only the index of their chunks.
-    void dataset(hid_t set) const {
-        attributes(set);
+    void dataset(hid_t group, const std::string& name) const {
+        const Handle set(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose);
+        if (!set) return;
         const Handle space(H5Dget_space(set), H5Sclose), type(H5Dget_type(set), H5Tclose);
         const Handle plist(H5Dget_create_plist(set), H5Pclose);
         if (!space || !type || !plist) return;
@@ -126,11 +134,13 @@ private:
         if (H5Pget_layout(plist) == H5D_CHUNKED) H5Dget_num_chunks(set, space, &chunks);
         H5Dget_storage_size(set);
         std::vector<char> values(std::max(H5Tget_size(type), sizeof(double)));
-        if (!isNumber(type)) return;
-        H5Tconvert(type, H5T_NATIVE_DOUBLE, 1, values.data(), nullptr, H5P_DEFAULT);
+        for (const hid_t number :
+             {H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_INT64, H5T_NATIVE_FLOAT, H5T_NATIVE_DOUBLE})
+            H5Tconvert(type, number, 1, values.data(), nullptr, H5P_DEFAULT);
         values = room(type, space);
         if (values.empty() || H5Sget_simple_extent_ndims(space) > 2) return;
-        for (const hid_t number : {hid_t{type}, H5T_NATIVE_INT64, H5T_NATIVE_DOUBLE})
+        if (isNumber(type)) H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+        for (const hid_t number : {H5T_NATIVE_INT64, H5T_NATIVE_DOUBLE})
             H5Dread(set, number, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     }
 
@@ -244,13 +254,13 @@ std::string Probe::await() {
 
 void Probe::finish() {
     const bool asked = m_child > 0;
-    const std::string found = asked ? await() : std::string();
+    std::string verdict = asked ? await() : "the file could not be checked: the system starts no process for it";
     const std::lock_guard lock(g_verdictMutex);
-    if (m_hasVerdict) g_verdicts[m_key] = found; // otherwise the next opening asks again
+    if (m_hasVerdict) g_verdicts[m_key] = verdict; // otherwise the next opening asks again
     const auto known = g_verdicts.find(m_key);
-    const std::string verdict = asked ? found : known == g_verdicts.end() ? std::string() : known->second;
+    const bool isOfFile = m_hasVerdict || (!asked && known != g_verdicts.end());
+    if (isOfFile) verdict = known->second;
     if (verdict.empty()) return;
-    const bool isOfFile = m_hasVerdict || !asked;
     throw Error(
         {verdict, "", isOfFile ? "Copy or capture it again" : "Close other programs or try again later", m_path});
 }

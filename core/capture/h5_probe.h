@@ -9,9 +9,10 @@ namespace kvscope::h5 {
 /// HDF5 1.10 crashes on some damaged files and runs for ever on others. So a child process reads the file's metadata
 /// first, as the reader will: groups, the headers and chunk indexes of all data sets, all attributes, small data sets.
 /// Where it dies, needs more than 1 GiB, or spends more than 2 s on one object, the file is refused: throws Error with
-/// the path; also where a group or the attributes of an object cannot be listed. Other errors that the library reports
-/// are left to the reader. The verdict is kept for as long as the file has its inode, size and time, so a file is read
-/// twice once in a process. `access`: the reader's file access list.
+/// the path; also where a group or the attributes of an object cannot be listed, or what a group lists cannot be found,
+/// and where the system starts no child. Other errors that the library reports are left to the reader. The verdict is
+/// kept for as long as the file has its inode, size and time, so a file is read twice once in a process. `access`: the
+/// reader's file access list.
 ///
 /// The child is forked and executes no program: Python modules and test programs have none, and loading this program's
 /// libraries would take longer than the reading. That is safe among threads: the caller holds the mutex that serialises

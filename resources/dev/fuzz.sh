@@ -2,7 +2,8 @@
 # Builds the fuzz targets with Clang, libFuzzer and the address and undefined-behaviour sanitizers, and runs each, as
 # many at a time as there are processors.
 # Usage: resources/dev/fuzz.sh [SECONDS each] [TARGET...] (default 60 seconds, all; tests/fuzz/CMakeLists.txt names them).
-# New inputs are kept in build/fuzz/corpus, findings in build/fuzz/findings. Ends with 1 after a finding.
+# New inputs are kept in build/fuzz/corpus, findings in build/fuzz/findings. Ends with 1 after a finding and prints what
+# was reported, and a small input whole.
 # KVSCOPE_FUZZ_SEED takes the same course again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -22,7 +23,12 @@ fuzz_one() {
         echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
     else
         echo "$target: a finding, in $findings:"
-        tail -n 40 "$log"
+        local input text
+        input=$(sed -n 's/.*Test unit written to //p' "$log")
+        if [ -f "$input" ] && text=$(gzip -9 <"$input" | base64 -w 0) && [ ${#text} -le 65536 ]; then
+            echo "base64 -d <<<$text | gunzip >$(basename "$input")"
+        fi
+        sed -nE '/==[0-9]+== ?ERROR|runtime error:/,$p' "$log" | grep . || tail -n 40 "$log"
         return 1
     fi
 }

@@ -20,7 +20,9 @@
 #include <fstream>
 #include <functional>
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +81,15 @@ private slots:
               Bytes{{21598, 128}}, Bytes{{32372, 255}, {32373, 255}}, Bytes{{2139, 255}, {2140, 255}},
               Bytes{{32175, 54}}, Bytes{{32319, 184}, {32320, 179}, {32321, 121}, {32322, 52}}})
             QTest::addRow("%d", bytes.first().first) << bytes;
+        // Addresses of nothing, which kill whoever looks there, in groups of which the child once read less than the
+        // reader: where its heap cannot be read, where its header names no time, and under one that cannot be counted.
+        const auto nowhere = [](int address, Bytes bytes) {
+            for (int i = 0; i < 8; ++i) bytes.append({address + i, 255});
+            return bytes;
+        };
+        QTest::newRow("a group without heap") << nowhere(10240, {{10752, 0}});
+        QTest::newRow("a group of no time") << nowhere(21248, {{21720, 14}});
+        QTest::newRow("in a group of no count") << nowhere(2032, {{142, 2}, {184, 16}, {192, 16}});
     }
 
     void bytesThatKillTheLibrary() {
@@ -164,6 +175,21 @@ private slots:
         g_isChildKilled = true;
         const QString text = errorText([&] { openCapture(path); });
         g_isChildKilled = false;
+        QVERIFY2(text.startsWith("the file could not be checked"), qPrintable(text));
+        QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
+    }
+
+    /// One descriptor is left, which is enough to read the file and not for the pipe to a child.
+    void aFileThatNoChildCanCheckIsNotRead() {
+        const std::string path = copy("unchecked.h5");
+        const int next = ::open("/dev/null", O_RDONLY);
+        ::close(next);
+        rlimit before{};
+        ::getrlimit(RLIMIT_NOFILE, &before);
+        const rlimit one{static_cast<rlim_t>(next) + 1, before.rlim_max};
+        QCOMPARE(::setrlimit(RLIMIT_NOFILE, &one), 0);
+        const QString text = errorText([&] { openCapture(path); });
+        ::setrlimit(RLIMIT_NOFILE, &before);
         QVERIFY2(text.startsWith("the file could not be checked"), qPrintable(text));
         QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
     }
