@@ -224,15 +224,15 @@ __device__ __forceinline__ TileRange wholeTiles(unsigned (&words)[2], TileRange 
 /// A walk over tiles of moving rows: three of them are placed in shared memory at a time, so that one barrier per tile
 /// is enough.
 struct TileWalk {
-    TileRange range, whole;
-    std::int64_t tile;
+    int tile, end, wholeBegin, wholeEnd;
     int place = 0, stage = 0;
 
     __device__ __forceinline__ explicit TileWalk(TileRange tiles, TileRange wholeOnes)
-        : range(tiles), whole(wholeOnes), tile(tiles.begin) {}
-    __device__ __forceinline__ bool isAtEnd() const { return tile >= range.end; }
-    __device__ __forceinline__ bool isLast() const { return tile + 1 >= range.end; }
-    __device__ __forceinline__ bool isWhole() const { return tile >= whole.begin && tile < whole.end; }
+        : tile(static_cast<int>(tiles.begin)), end(static_cast<int>(tiles.end)),
+          wholeBegin(static_cast<int>(wholeOnes.begin)), wholeEnd(static_cast<int>(wholeOnes.end)) {}
+    __device__ __forceinline__ bool isAtEnd() const { return tile >= end; }
+    __device__ __forceinline__ bool isLast() const { return tile + 1 >= end; }
+    __device__ __forceinline__ bool isWhole() const { return tile >= wholeBegin && tile < wholeEnd; }
     __device__ __forceinline__ int placeAfter(int tiles) const {
         const int sum = place + tiles;
         return sum < 3 ? sum : sum - 3;

@@ -62,6 +62,30 @@ template <class Number> __device__ __forceinline__ Number largerOrNaN(Number a, 
     return a < b || b != b ? b : a;
 }
 
+template <class Tile>
+__device__ __forceinline__ void makeWeights(const WeightShift<typename Tile::Value> (&shifts)[kTile],
+                                            typename Tile::Value factor,
+                                            typename Tile::Value (&values)[Tile::kSlots][Tile::kPerSlot]) {
+    KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+        const auto shift = shifts[Tile::columnOf(k)];
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) values[slot][k] =
+            shift.weightOf(values[slot][k], factor);
+    }
+}
+
+/// Natural logits; a place without a head changes nothing when heads are combined.
+template <class Tile>
+__device__ __forceinline__ void makeLogits(const Group& group, typename Tile::Value factor,
+                                           typename Tile::Value (&values)[Tile::kSlots][Tile::kPerSlot]) {
+    using Number = typename Tile::Value;
+    const Number nothing = group.rule == HeadRule::Max ? -Number(__builtin_inff()) : Number(0);
+    KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+        const bool isMember = group.places.at(Tile::columnOf(k)).member < group.members;
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) values[slot][k] =
+            isMember ? values[slot][k] * (factor / kLogitsPerNat<Number>) : nothing;
+    }
+}
+
 /// Combines the weights of a query's heads, for the mean without the division. The cell of a query is then at the first
 /// of its columns that the thread has, and lanes that share the query have the same.
 template <class Tile>
@@ -291,20 +315,10 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             values);
         place(walk.placeAfter(2), walk.tile + 2);
         shape.apply(values);
-        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
-            const int column = Tile::columnOf(k);
-            const auto shift = s.shifts[walk.place][column];
-            const bool isMember = group.places.at(column).member < group.members;
-            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-                Number& value = values[slot][k];
-                if (!group.isLogits)
-                    value = shift.weightOf(value, shape.factor());
-                else if (isMember)
-                    value = value * (shape.factor() / kLogitsPerNat<Number>);
-                else
-                    value = group.rule == HeadRule::Max ? -Number(__builtin_inff()) : Number(0);
-            }
-        }
+        if (group.isLogits)
+            makeLogits<Tile>(group, shape.factor(), values);
+        else
+            makeWeights<Tile>(s.shifts[walk.place], shape.factor(), values);
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) combineHeads<Tile>(group, values[slot]);
         cells.add(walk, values);
     }

@@ -32,6 +32,7 @@ public:
     }
 
     __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows& first) {
+        m_isStraight = fixed.width == kDepth && fixed.isAligned && first.isAligned;
         if (fixed.width > kDepth) return;
         fill(s.tiles[1], fixed, 0);
         fetch(s, first, 0);
@@ -41,29 +42,23 @@ public:
     }
 
     __device__ __forceinline__ void fetch(Shared& s, const TileRows& next, int stage) {
-        if (next.width <= kDepth) fill(s.tiles[stage], next, 0);
+        if (m_isStraight)
+            fillStraight(s.tiles[stage], next);
+        else if (next.width <= kDepth)
+            fill(s.tiles[stage], next, 0);
     }
 
     template <class Ahead>
     __device__ __forceinline__ void multiply(Shared& s, const TileRows& fixed, const TileRows& moving, int stage,
                                              const Ahead& ahead, float (&values)[Base::kSlots][Base::kPerSlot]) {
         float sums[Rows / 16][Columns / 8][4] = {};
-        if (moving.width <= kDepth) {
+        if (m_isStraight) {
             waitForCopies();
             __syncthreads();
             ahead();
-            addProducts(s.tiles[stage], moving.width, sums);
+            addProducts<true>(s.tiles[stage], kDepth, sums);
         } else {
-            for (std::int64_t depth = 0; depth < moving.width; depth += kDepth) {
-                __syncthreads();
-                fill(s.tiles[0], moving, depth);
-                fill(s.tiles[1], fixed, depth);
-                waitForCopies();
-                __syncthreads();
-                loadFixed(s.tiles[1], moving.width - depth);
-                addProducts(s.tiles[0], moving.width - depth, sums);
-            }
-            ahead();
+            multiplySlowly(s, fixed, moving, stage, ahead, sums);
         }
         KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) {
             KVSCOPE_UNROLL for (int k = 0; k < Base::kPerSlot; ++k) values[slot][k] =
@@ -73,7 +68,10 @@ public:
 
     /// Begins to load the columns [column, column + kDepth) of a tile's values.
     __device__ __forceinline__ void fetchValues(SharedWithValues& s, const TileRows& values, std::int64_t column) {
-        fill(s.values, values, column);
+        if (m_isStraight && values.isAligned && values.width == kDepth)
+            fillStraight(s.values, values);
+        else
+            fill(s.values, values, column);
     }
 
     /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
@@ -106,6 +104,41 @@ public:
     }
 
 private:
+    /// Rows of any width: narrow ones as straight ones, wide ones slice by slice, for which the fixed rows are loaded
+    /// again.
+    template <class Ahead>
+    __device__ __forceinline__ void multiplySlowly(Shared& s, const TileRows& fixed, const TileRows& moving, int stage,
+                                                   const Ahead& ahead, float (&sums)[Rows / 16][Columns / 8][4]) {
+        for (std::int64_t depth = 0; depth < moving.width; depth += kDepth) {
+            const bool isWide = moving.width > kDepth;
+            if (isWide) {
+                __syncthreads();
+                fill(s.tiles[0], moving, depth);
+                fill(s.tiles[1], fixed, depth);
+            }
+            waitForCopies();
+            __syncthreads();
+            if (isWide) loadFixed(s.tiles[1], moving.width - depth);
+            if (depth + kDepth >= moving.width) ahead();
+            addProducts<false>(s.tiles[isWide ? 0 : stage], moving.width - depth, sums);
+        }
+    }
+
+    static constexpr int kPart = 8, kRowThreads = 4; ///< elements of a copy, threads that copy a row
+
+    /// Copies rows that are kDepth wide; zeros where there is none. waitForCopies and a barrier must follow.
+    static __device__ __forceinline__ void fillStraight(Matrix& to, const TileRows& from) {
+        const int first = threadIdx.x % kRowThreads * kPart;
+        const auto* data = static_cast<const std::uint16_t*>(from.data) + first;
+        KVSCOPE_UNROLL for (int i = 0; i < kTile * kRowThreads / Base::kThreads; ++i) {
+            const int row = threadIdx.x / kRowThreads + i * (Base::kThreads / kRowThreads);
+            const std::int64_t offset = from.offsets[row];
+            const std::uint16_t* source = data + (offset >= 0 ? offset : 0);
+            KVSCOPE_UNROLL for (int c = 0; c < kDepth; c += kRowThreads * kPart)
+                copySixteen(&to[row][first + c], source + c, offset >= 0);
+        }
+    }
+
     /// Copies the elements [depth, depth + kDepth) of the rows; zeros up to a multiple of 16 elements where there are
     /// none. waitForCopies and a barrier must follow.
     static __device__ __forceinline__ void fill(Matrix& to, const TileRows& from, std::int64_t depth) {
@@ -113,22 +146,19 @@ private:
         const int end = left < kDepth ? static_cast<int>((left + 15) / 16 * 16) : kDepth;
         const auto* data = static_cast<const std::uint16_t*>(from.data) + depth;
         if (!from.isAligned) return fillByElements(to, data, from.offsets, left, end);
-        constexpr int kPart = 8, kRowThreads = 4; // elements of a copy, threads that copy a row
         const int first = threadIdx.x % kRowThreads * kPart;
-        KVSCOPE_UNROLL for (int i = 0; i < kTile * kRowThreads / Base::kThreads; ++i) {
-            const int row = threadIdx.x / kRowThreads + i * (Base::kThreads / kRowThreads);
+        KVSCOPE_ROLL for (int row = threadIdx.x / kRowThreads; row < kTile; row += Base::kThreads / kRowThreads) {
             const std::int64_t offset = from.offsets[row];
             const int there = offset >= 0 ? static_cast<int>(left < kDepth ? left : kDepth) : 0;
-            const std::uint16_t* source = data + (offset >= 0 ? offset : -depth) + first;
-            KVSCOPE_UNROLL for (int c = 0; c < kDepth; c += kRowThreads * kPart) {
-                if (first + c < end) copySixteen(&to[row][first + c], source + c, first + c < there);
-            }
+            const std::uint16_t* source = data + (offset >= 0 ? offset : -depth);
+            KVSCOPE_ROLL for (int c = first; c < end; c += kRowThreads * kPart)
+                copySixteen(&to[row][c], source + c, c < there);
         }
     }
 
     static __device__ __forceinline__ void fillByElements(Matrix& to, const std::uint16_t* data,
                                                           const std::int64_t* offsets, std::int64_t left, int end) {
-        for (int i = threadIdx.x; i < kTile * end; i += Base::kThreads) {
+        KVSCOPE_ROLL for (int i = threadIdx.x; i < kTile * end; i += Base::kThreads) {
             const int row = i / end, c = i % end;
             to[row][c] = offsets[row] >= 0 && c < left ? data[offsets[row] + c] : 0;
         }
@@ -143,11 +173,12 @@ private:
         }
     }
 
+    template <bool IsStraight>
     __device__ __forceinline__ void addProducts(const Matrix& moving, std::int64_t width,
                                                 float (&sums)[Rows / 16][Columns / 8][4]) const {
         const int matrix = Base::lane() / 8, row = Base::warpColumn() + matrix / 2 * 8 + Base::lane() % 8;
         KVSCOPE_UNROLL for (int step = 0; step < kDepth / 16; ++step) {
-            if (step * 16 >= width) continue;
+            if (!IsStraight && step * 16 >= width) continue;
             KVSCOPE_UNROLL for (int n = 0; n < Columns / 8; n += 2) {
                 std::uint32_t b[4];
                 loadMatrices<false>(b, &moving[row + n * 8][step * 16 + matrix % 2 * 8]);
@@ -175,6 +206,7 @@ private:
     }
 
     std::uint32_t m_fixed[kDepth / 16][Rows / 16][4];
+    bool m_isStraight; ///< all rows are kDepth wide and aligned
 };
 
 } // namespace kvscope::gpu
