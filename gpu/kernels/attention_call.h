@@ -25,7 +25,7 @@ struct AttentionCall {
     const std::int32_t* heads = nullptr;  ///< [slots] query heads in the order of their KV heads
     const std::int32_t* groups = nullptr; ///< [Hkv + 1] KV head k has the slots groups[k] .. groups[k + 1] - 1
     std::int64_t slotCount = 0;           ///< length of `heads`
-    std::int32_t largestGroup = 1;        ///< slots of a KV head, at most 32
+    std::int32_t largestGroup = 1;        ///< slots of a KV head: at most 32, for column sums 16
 
     /// Ascending rows of the queries to compute; null: all w.
     const std::int32_t* queryRows = nullptr;

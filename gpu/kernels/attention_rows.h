@@ -34,30 +34,38 @@ struct PlacedQuery {
     std::int32_t query, member;
 };
 
-/// Which places belong to one query: where queries are the columns of a tile, a thread has all heads of a query in up
-/// to eight columns (WarpTile: bit 0 of a place is one of two neighbours, bits 1 and 2 the lane, bits 3 and 4 the eight
-/// columns), and two or four lanes share a query of more heads.
-struct PlaceRule {
-    std::int32_t bits, eights, lanes; ///< bits of the member that are bits 3 and 4 of the place, and bits 1 and 2
-
+/// Which places belong to one query. Where queries are the columns of a tile (WarpTile), bit 0 of a place is one of two
+/// neighbours, bits 1 and 2 are the lane, and the others count eights of columns. Heads take bit 0, bit 3, the lane and
+/// bit 4, in this order: a thread has all of four heads, and up to sixteen heads are the same ones in every sixteen
+/// places.
+class PlaceRule {
+public:
     KVSCOPE_PORTABLE explicit PlaceRule(const AttentionCall& call)
-        : bits(placeBitsOf(call)), eights(bits < 2   ? 0
-                                          : bits < 3 ? 1
-                                                     : 2),
-          lanes(bits < 4 ? 0 : bits - 3) {}
+        : bits(placeBitsOf(call)), lanes(bits < 3   ? 0
+                                         : bits < 4 ? 1
+                                                    : 2),
+          m_high(bits < 2   ? 3
+                 : bits < 5 ? 4
+                            : 5) {}
 
     KVSCOPE_PORTABLE PlacedQuery at(std::int32_t place) const {
         if (bits == 0) return {place, 0};
-        const std::int32_t two = place & 1, lane = place >> 1 & 3, eight = place >> 3;
-        return {lane >> lanes | eight >> eights << (2 - lanes),
-                two | (eight & ((1 << eights) - 1)) << 1 | (lane & ((1 << lanes) - 1)) << 3};
+        const std::int32_t lane = place >> 1 & 3, eight = m_high > 3 ? place >> 3 & 1 : 0,
+                           sixteen = m_high > 4 ? place >> 4 & 1 : 0;
+        return {lane >> lanes | place >> m_high << (2 - lanes),
+                (place & 1) | eight << 1 | (lane & ((1 << lanes) - 1)) << 2 | sixteen << 4};
     }
     KVSCOPE_PORTABLE std::int32_t placeOf(const PlacedQuery& q) const {
         if (bits == 0) return q.query;
-        const std::int32_t eight = (q.member >> 1 & ((1 << eights) - 1)) | q.query >> (2 - lanes) << eights,
-                           lane = q.member >> 3 | (q.query & ((1 << (2 - lanes)) - 1)) << lanes;
-        return (q.member & 1) | lane << 1 | eight << 3;
+        const std::int32_t lane = (q.member >> 2 & ((1 << lanes) - 1)) | (q.query & ((1 << (2 - lanes)) - 1)) << lanes;
+        return (q.member & 1) | lane << 1 | (q.member >> 1 & 1) << 3 | q.member >> 4 << 4 |
+               q.query >> (2 - lanes) << m_high;
     }
+
+    std::int32_t bits, lanes; ///< log2 of the places, and of the lanes, that share a query
+
+private:
+    std::int32_t m_high; ///< first bit of a place beyond the heads and the lane
 };
 
 KVSCOPE_PORTABLE std::int64_t rowTilesOf(const AttentionCall& call) {

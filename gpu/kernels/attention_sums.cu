@@ -156,25 +156,28 @@ __global__ void __launch_bounds__(kMergeThreads) mergeSplitsKernel(SumsCall call
     if (lane == 0) finishRow(call.sums, i, row);
 }
 
-constexpr int kTotalStride = kTile + 1; // odd stride against shared-memory bank conflicts
+/// Sums of a key that a warp ends with: up to sixteen heads are the same in every sixteen places of a tile.
+constexpr int kTotals = 16;
+constexpr int kThreadTotals = 4; // of a thread: its columns k, k + 4, .. have the same head
 
 template <class Tile> struct ColumnShared {
-    union { // the totals overwrite the last tile
+    static constexpr int kStride = kTotals * Tile::kColumnWarps + 1; ///< odd, against shared-memory bank conflicts
+    union {                                                          // the totals overwrite the last tile
         typename Tile::Shared tile;
-        typename Tile::Value totals[kTile * kTotalStride]; ///< [key][place]: sums over the rows at a place of the tile
+        typename Tile::Value totals[kTile][kStride];
     };
     TileSide keys, rows[3];
     WeightShift<typename Tile::Value> shifts[3][kTile];
     unsigned whole[2];
 };
 
-/// Writes what the threads have summed up, for every key and member of the group.
+/// Writes what the warps have summed up, for every key and member of the group.
 template <class Tile>
 __device__ __forceinline__ void writeColumns(const ColumnShared<Tile>& s, const SumsCall& call, std::int64_t kvHead,
                                              std::int64_t keyTile) {
     const AttentionCall& a = call.sums.attention;
     const PlaceRule rule(a);
-    const int place = threadIdx.x % kTile, queries = static_cast<int>(queriesPerTile(a));
+    const int place = threadIdx.x % kTile;
     const std::int64_t key = keyTile * kTile + place, m = a.keys.rows;
     if (key >= m) return;
     const bool padded = isShortChunk(a, key);
@@ -182,8 +185,9 @@ __device__ __forceinline__ void writeColumns(const ColumnShared<Tile>& s, const 
     const std::int32_t begin = a.groups[kvHead], members = a.groups[kvHead + 1] - begin;
     for (std::int32_t member = threadIdx.x / kTile; member < members; member += Tile::kThreads / kTile) {
         double sum = uniform;
-        for (int query = 0; query < queries; ++query)
-            sum += double(s.totals[place * kTotalStride + rule.placeOf({query, member})]);
+        for (int i = 0; i < kTotals >> rule.bits; ++i)
+            for (int warp = 0; warp < Tile::kColumnWarps; ++warp)
+                sum += double(s.totals[place][warp * kTotals + rule.placeOf({i, member})]);
         call.columns[a.heads[begin + member] * m + key] = static_cast<float>(sum);
     }
 }
@@ -205,7 +209,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     for (int ahead = 0; ahead < 2; ++ahead) place(ahead, range.begin + ahead);
     TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
                                     [&](std::int64_t rowTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
-    Number sums[Tile::kSlots][Tile::kPerSlot] = {};
+    Number sums[Tile::kSlots][kThreadTotals] = {};
     Tile tile;
     if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
     for (; !walk.isAtEnd(); walk.step()) {
@@ -223,14 +227,14 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             maskLogits<Tile>(logits, [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             const auto shift = s.shifts[walk.place][Tile::columnOf(k)];
-            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k] +=
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) sums[slot][k % kThreadTotals] +=
                 shift.weightOf(logits[slot][k], shape.factor());
         }
     }
     __syncthreads();
     KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k)
-            s.totals[Tile::rowOf(slot) * kTotalStride + Tile::columnOf(k)] = sums[slot][k];
+        KVSCOPE_UNROLL for (int k = 0; k < kThreadTotals; ++k)
+            s.totals[Tile::rowOf(slot)][Tile::columnWarp() * kTotals + Tile::columnOf(k) % kTotals] = sums[slot][k];
     }
     __syncthreads();
     writeColumns(s, call, kvHead, keyTile);
@@ -251,7 +255,7 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
     const AttentionCall& a = sums.attention;
     const bool isLast = end >= rowTilesOf(a);
     const SumsCall call{sums, splitsOf(a), nullptr, {begin, isLast ? rowTilesOf(a) : end}};
-    withTile(a, [&](auto tile) {
+    withTile<32, 32>(a, [&](auto tile) {
         using Tile = decltype(tile);
         launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits}, Tile::kThreads,
                sizeof(SoftmaxShared<Tile>), stream, call);
@@ -266,7 +270,7 @@ void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream s
                          std::int64_t end) {
     const AttentionCall& a = sums.attention;
     end = end < keyTilesOf(a) ? end : keyTilesOf(a);
-    withTile(a, [&](auto tile) {
+    withTile<16, 64>(a, [&](auto tile) {
         using Tile = decltype(tile);
         launch("attention column sums", columnKernel<Tile>, {end - begin, a.keys.heads}, Tile::kThreads,
                sizeof(ColumnShared<Tile>), stream, SumsCall{sums, 1, columns, {begin, end}});

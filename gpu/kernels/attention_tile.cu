@@ -91,23 +91,25 @@ __device__ __forceinline__ void makeLogits(const Group& group, typename Tile::Va
 template <class Tile>
 __device__ __forceinline__ void combineHeads(const Group& group, typename Tile::Value (&weights)[Tile::kPerSlot]) {
     using Number = typename Tile::Value;
-    static_assert(Tile::kPerSlot == 8);
+    constexpr int kCount = Tile::kPerSlot;
     const auto both = [&](Number a, Number b) { return group.rule == HeadRule::Max ? largerOrNaN(a, b) : a + b; };
     const int bits = group.places.bits;
     if (bits == 0) return;
-    KVSCOPE_UNROLL for (int k = 0; k < 8; k += 2) weights[k] = both(weights[k], weights[k + 1]);
+    KVSCOPE_UNROLL for (int k = 0; k < kCount; k += 2) weights[k] = both(weights[k], weights[k + 1]);
     if (bits == 1) return;
-    KVSCOPE_UNROLL for (int k = 0; k < 8; k += 4) weights[k] = both(weights[k], weights[k + 2]);
-    if (bits == 2) return;
-    weights[0] = both(weights[0], weights[4]);
-    if (bits > 3) weights[0] = both(weights[0], __shfl_xor_sync(kAllLanes, weights[0], 1));
-    if (bits > 4) weights[0] = both(weights[0], __shfl_xor_sync(kAllLanes, weights[0], 2));
+    KVSCOPE_UNROLL for (int k = 0; k < kCount; k += 4) {
+        Number& cell = weights[k];
+        cell = both(cell, weights[k + 2]);
+        if (bits > 2) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 1));
+        if (bits > 3) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 2));
+    }
+    KVSCOPE_UNROLL for (int k = 0; bits > 4 && k < kCount; k += 8) weights[k] = both(weights[k], weights[k + 4]);
 }
 
 /// Whether column k of a thread's values holds a cell, and this thread answers for it.
 template <class Tile> __device__ __forceinline__ bool ownsCell(const PlaceRule& places, int k) {
-    const int steps = places.bits < 3 ? places.bits : 3; // of the columns: 1, 2, 4, 8
-    return k % (1 << steps) == 0 && Tile::lane() % (1 << places.lanes) == 0;
+    const int step = places.bits < 2 ? 1 << places.bits : places.bits < 5 ? 4 : 8;
+    return k % step == 0 && Tile::lane() % (1 << places.lanes) == 0;
 }
 
 __device__ __forceinline__ void raisePixel(const MapCall& call, std::int64_t y, std::int64_t x, unsigned bits) {
@@ -363,7 +365,7 @@ void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t be
     const Grid pixels{(tile.height * tile.width + kPixelThreads - 1) / kPixelThreads};
     const bool isLast = endTile >= grid.keyTiles;
     if (beginTile == 0) launch("clearing the map", clearPixelsKernel, pixels, kPixelThreads, 0, stream, call);
-    withTile(tile.attention, [&](auto kind) {
+    withTile<16, 64>(tile.attention, [&](auto kind) {
         using Tile = decltype(kind);
         launch("attention map", mapKernel<Tile>, {(isLast ? grid.keyTiles : endTile) - beginTile, grid.splits},
                Tile::kThreads, sizeof(Shared<Tile>), stream, call);

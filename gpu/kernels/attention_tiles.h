@@ -66,15 +66,15 @@ __device__ __forceinline__ WeightShift<Number> shiftOf(const SoftmaxNormaliser* 
         return {kLogitsPerNat<float> * float(one.rowMax) - log2f(float(one.inverseSum))};
 }
 
-/// Calls work with the kind of products for the rows and the arithmetic. Floats have no tensor cores of their own: they
-/// are multiplied exactly in fast arithmetic, too.
-template <class Work> void withTile(const AttentionCall& call, const Work& work) {
+/// Calls work with the kind of products for the rows and the arithmetic; Rows x Columns of a warp in fast arithmetic.
+/// Floats have no tensor cores of their own: they are multiplied exactly in fast arithmetic, too.
+template <int Rows, int Columns, class Work> void withTile(const AttentionCall& call, const Work& work) {
     if (call.arithmetic == KernelArithmetic::Exact || call.queries.type == ElementType::Float32)
         work(DoubleProducts<16, 32>{});
     else if (call.queries.type == ElementType::BFloat16)
-        work(TensorProducts<BFloat16, 32, 32>{});
+        work(TensorProducts<BFloat16, Rows, Columns>{});
     else
-        work(TensorProducts<Float16, 32, 32>{});
+        work(TensorProducts<Float16, Rows, Columns>{});
 }
 
 } // namespace kvscope::gpu

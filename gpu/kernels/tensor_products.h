@@ -16,8 +16,8 @@ template <class Element, int Rows, int Columns> class TensorProducts : public Wa
 public:
     using Value = float;
     static constexpr int kDepth = 128, kPad = 8;
-    static constexpr int kBlocks = Columns == kTile ? 2 : 3; ///< of a multiprocessor, by registers
-    using Matrix = std::uint16_t[kTile][kDepth + kPad];      ///< the pad puts rows of a fragment into different banks
+    static constexpr int kBlocks = 4, kWeightedBlocks = 2; ///< of a multiprocessor, by registers
+    using Matrix = std::uint16_t[kTile][kDepth + kPad];    ///< the pad puts rows of a fragment into different banks
 
     struct Shared {
         alignas(16) Matrix tiles[2];

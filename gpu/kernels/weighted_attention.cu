@@ -111,7 +111,7 @@ __device__ __forceinline__ Number addTerms(RowSums<Number>& row, Number scale, N
 }
 
 template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) weightedKernel(WeightedWork work) {
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kWeightedBlocks) weightedKernel(WeightedWork work) {
     using Number = typename Tile::Value;
     auto& s = sharedAs<Shared<Tile>>();
     const WeightedAttentionCall& call = work.call;

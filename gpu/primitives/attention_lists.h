@@ -11,7 +11,7 @@ namespace kvscope::gpu {
 
 /// Query heads listed by group: those that a block of threads computes together because they read the same keys.
 struct HeadLists {
-    static constexpr std::int32_t kMostMembers = 32; ///< of a group that a kernel takes at once
+    static constexpr std::int32_t kMostMembers = 16; ///< of a group that a kernel takes at once
 
     std::vector<std::int32_t> heads, groups{0};
     std::int32_t largest = 1;

@@ -24,7 +24,7 @@ std::int64_t metBy(const AttentionCall& a, std::int64_t others) {
     return std::min(others, a.mask.chunk * a.largestGroup / 64 + 2);
 }
 
-/// The query heads of every KV head, at most 32 of each: those from place 32 * `part` on.
+/// The query heads of every KV head, at most kMostMembers of each: those from place kMostMembers * `part` on.
 HeadLists headsOf(const AttentionRule& rule, std::int64_t kvHeads, std::int32_t part) {
     HeadLists lists;
     for (std::int32_t kv = 0; kv < kvHeads; ++kv) {

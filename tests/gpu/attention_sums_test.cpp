@@ -44,7 +44,8 @@ std::vector<Case> cases() {
         {"all causal, heads not in order", {0, 1, 2, 2, 1, 0}, 3, 150, 150, 40},
         {"groups of three", groupsOf(1, 3), 1, 70, 129, 8, ElementType::Float16},
         {"groups of different sizes", {0, 1, 0, 0, 1}, 2, 40, 100, 8},
-        {"a group of seventeen", groupsOf(1, 17), 1, 9, 70, 5},
+        {"a group of fifteen", groupsOf(1, 15), 1, 9, 70, 5},
+        {"a group of sixteen, half", groupsOf(2, 16), 2, 21, 150, 40, ElementType::Float16},
         {"softcap", {0, 0}, 1, 20, 90, 16, ElementType::Float32, 0.8},
         {"sliding window", {0, 0}, 1, 150, 200, 8, ElementType::Float32, 0, 37},
         {"gaps between keys", {0, 0}, 1, 60, 90, 8, ElementType::Float32, 0, 0, 3, 200},
@@ -75,6 +76,21 @@ private slots:
             QVERIFY(!isWhole(call, 0, 0, 3)); // above the diagonal
             QVERIFY(!isWhole(call, 0, rowTilesOf(call) - 1, 3) || 1000 % queriesPerTile(call) == 0);
             QVERIFY(!isWhole(call, 0, rowTilesOf(call) - 1, keyTilesOf(call) - 1));
+        }
+    }
+
+    /// Every query and head has one place, and a thread's columns k and k + 4 have the same head.
+    void placesOfAnyGroup() {
+        for (std::int32_t members = 1; members <= 32; ++members) {
+            AttentionCall call;
+            call.largestGroup = members;
+            const PlaceRule rule(call);
+            for (std::int32_t place = 0; place < kTile; ++place) {
+                const PlacedQuery at = rule.at(place);
+                QVERIFY(at.member < 1 << rule.bits && at.query < queriesPerTile(call));
+                QCOMPARE(rule.placeOf(at), place);
+                if (rule.bits < 5) QCOMPARE(rule.at(place % 16).member, at.member);
+            }
         }
     }
 
