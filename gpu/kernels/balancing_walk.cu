@@ -133,6 +133,24 @@ __device__ __forceinline__ void fetchNext(Shared<Element>& s, const Walk& walk, 
     if (stage.lanesAt < end) fetch(s, walk, stage);
 }
 
+/// Makes entries of a thread's products of keys and of values, which lie where the entries will. All factors are copied
+/// first: they, too, lie in shared memory, and would be read again after every entry.
+template <class Element, class Number>
+__device__ __forceinline__ void makeEntries(Shared<Element>& s, const Walk& walk, const Number (&keys)[kWalkValues]) {
+    const WalkFactors<Number> factors(walk.rule);
+    const RowFactors<Number> rows[2] = {RowFactors<Number>(s.panelTerms[panelRowOf(0)]),
+                                        RowFactors<Number>(s.panelTerms[panelRowOf(2)])};
+    const bool hasValues = s.values.rows.data != nullptr;
+    KVSCOPE_UNROLL for (int v = 0; v < kWalkValues; ++v) {
+        if (v % 4 > 1) continue; // the second row of a lane comes with the first
+        const RowFactors<Number> lane(s.laneTerms[laneOf(v)]);
+        double *first = &s.matrix[panelRowOf(v)][laneOf(v)], *second = &s.matrix[panelRowOf(v + 2)][laneOf(v)];
+        const Number values[2] = {hasValues ? Number(*first) : Number(0), hasValues ? Number(*second) : Number(0)};
+        *first = walkEntry(factors, keys[v], values[0], rows[0], lane);
+        *second = walkEntry(factors, keys[v + 2], values[1], rows[1], lane);
+    }
+}
+
 /// M_ij of the panel's rows against the lanes. The first slice of it is on its way; at the end, that of the next panel.
 template <class Element, class Number>
 __device__ __forceinline__ void fillMatrix(Shared<Element>& s, const Walk& walk, int first, int lanesAt, int end) {
@@ -153,19 +171,10 @@ __device__ __forceinline__ void fillMatrix(Shared<Element>& s, const Walk& walk,
             __syncthreads();
             fetchNext(s, walk, {lanesAt, first, depth, isKeys}, end);
         }
-        KVSCOPE_UNROLL for (int v = 0; v < kWalkValues; ++v) {
-            double& entry = s.matrix[panelRowOf(v)][laneOf(v)];
-            if (!isKeys) {
-                entry = products[v];
-                continue;
-            }
-            const Number values = s.values.rows.data ? Number(entry) : 0;
-            const WalkTerm &rowTerm = s.panelTerms[panelRowOf(v)], &laneTerm = s.laneTerms[laneOf(v)];
-            if constexpr (std::is_same_v<Number, double>)
-                entry = walkEntry(walk.rule, products[v], values, rowTerm, laneTerm);
-            else
-                entry = fastWalkEntry(walk.rule, products[v], values, rowTerm, laneTerm);
-        }
+        if (isKeys)
+            makeEntries(s, walk, products);
+        else
+            KVSCOPE_UNROLL for (int v = 0; v < kWalkValues; ++v) s.matrix[panelRowOf(v)][laneOf(v)] = products[v];
     }
     __syncthreads();
 }

@@ -5,6 +5,7 @@
 #include "gpu/kernels/walks_call.h"
 
 #include <cstdint>
+#include <type_traits>
 
 // One entry of a balancing walk's kernel matrix and one step of the walk, operation by operation as in the CPU engine;
 // and the cheaper entry of fast arithmetic.
@@ -15,25 +16,32 @@ struct WalkTerm {
     double term, weight;
 };
 
-/// M_ij from <k_i, k_j> and <v_i, v_j> (0 without values). Exponents above 500 count as 500.
-KVSCOPE_PORTABLE double walkEntry(const WalkRule& rule, double keys, double values, const WalkTerm& row,
-                                  const WalkTerm& lane) {
-    double exponent = rule.logScale * (keys - row.term - lane.term) - rule.logShift;
-    exponent = exponent > 500 ? 500 : exponent;
-    const double product = values * row.weight * lane.weight;
-    return portableExp(exponent) * (rule.valueScale * product + rule.valueConstant);
-}
+/// What the entries need of a walk's rule, and of a row, in the numbers of the arithmetic.
+template <class Number> struct WalkFactors {
+    Number logScale, logShift, valueScale, valueConstant;
 
-/// The same from float products. Beyond the range of a float the exponential is computed in double, so that large
-/// entries keep their order up to the same limit.
-KVSCOPE_PORTABLE double fastWalkEntry(const WalkRule& rule, float keys, float values, const WalkTerm& row,
-                                      const WalkTerm& lane) {
-    const float centred = keys - float(row.term) - float(lane.term);
-    float exponent = float(rule.logScale) * centred - float(rule.logShift);
+    KVSCOPE_PORTABLE explicit WalkFactors(const WalkRule& rule)
+        : logScale(Number(rule.logScale)), logShift(Number(rule.logShift)), valueScale(Number(rule.valueScale)),
+          valueConstant(Number(rule.valueConstant)) {}
+};
+template <class Number> struct RowFactors {
+    Number term, weight;
+
+    KVSCOPE_PORTABLE explicit RowFactors(const WalkTerm& row) : term(Number(row.term)), weight(Number(row.weight)) {}
+};
+
+/// M_ij from <k_i, k_j> and <v_i, v_j> (0 without values). Exponents above 500 count as 500. Beyond the range of a
+/// float the exponential of float products is computed in double, so that large entries keep their order up to that
+/// limit.
+template <class Number>
+KVSCOPE_PORTABLE double walkEntry(const WalkFactors<Number>& walk, Number keys, Number values,
+                                  const RowFactors<Number>& row, const RowFactors<Number>& lane) {
+    Number exponent = walk.logScale * (keys - row.term - lane.term) - walk.logShift;
     exponent = exponent > 500 ? 500 : exponent;
-    const bool isShort = exponent > -80 && exponent < 80; // false for NaN
-    const double power = isShort ? double(softmaxExp(exponent)) : portableExp(double(exponent));
-    return power * (rule.valueScale * (double(values) * row.weight * lane.weight) + rule.valueConstant);
+    const Number factor = walk.valueScale * (values * row.weight * lane.weight) + walk.valueConstant;
+    if constexpr (std::is_same_v<Number, float>)
+        if (exponent > -80 && exponent < 80) return double(softmaxExp(exponent) * factor); // false for NaN
+    return portableExp(double(exponent)) * double(factor);
 }
 
 struct WalkStep {
