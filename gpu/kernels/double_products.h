@@ -7,14 +7,14 @@ namespace kvscope::gpu {
 
 /// Products of rows of any type in double, on tensor cores. The fixed rows stay in shared memory as doubles where they
 /// are no wider than kDepth; moving rows pass through it in slices, each of which is loaded into registers while the
-/// one before is multiplied.
+/// one before is multiplied. Two slices take turns, so that one barrier each is enough.
 template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Columns> {
     using Base = WarpTile<Rows, Columns>;
-    static constexpr int kAhead = 8; ///< elements of a slice per thread
+    static constexpr int kAhead = 4; ///< elements of a slice per thread
 
 public:
     using Value = double;
-    static constexpr int kDepth = 128, kSlice = 32;
+    static constexpr int kDepth = 128, kSlice = 16;
     static constexpr int kBlocks = 2, kWeightedBlocks = 1;     ///< of a multiprocessor, by registers
     static constexpr int kValueRows = kTile * kSlice / kDepth; ///< moving values per slice, kDepth columns wide
     static_assert(Base::kThreads * kAhead == kTile * kSlice);
@@ -25,7 +25,7 @@ public:
         union {
             alignas(16) double slice[kTile][kSlice + 4];
             alignas(16) double values[kValueRows][kDepth + 2];
-        };
+        } turns[2];
     };
 
     using SharedWithValues = Shared;
@@ -47,9 +47,12 @@ public:
         double sums[Base::kSlots][Columns / 8][2] = {};
         for (std::int64_t depth = 0; depth < moving.width; depth += kSlice) {
             const std::int64_t left = moving.width - depth;
-            __syncthreads();
-            if (fixed.width > kDepth && depth % kDepth == 0) hold(s, fixed, depth);
-            storeTo(&s.slice[sliceRow()][sliceColumn()], slicePiece(moving, depth));
+            if (fixed.width > kDepth && depth % kDepth == 0) {
+                __syncthreads(); // the rows that they replace have been read
+                hold(s, fixed, depth);
+            }
+            auto& slice = s.turns[takeTurn()].slice;
+            storeTo(&slice[sliceRow()][sliceColumn()], slicePiece(moving, depth));
             __syncthreads();
             if (left > kSlice)
                 load(slicePiece(moving, depth + kSlice));
@@ -57,9 +60,9 @@ public:
                 ahead();
             const int at = static_cast<int>(depth % kDepth), end = static_cast<int>(left < kSlice ? left : kSlice);
             if (end == kSlice) {
-                KVSCOPE_UNROLL for (int c = 0; c < kSlice; c += 4) addProducts(s, at, c, sums);
+                KVSCOPE_UNROLL for (int c = 0; c < kSlice; c += 4) addProducts(s, slice, at, c, sums);
             } else {
-                for (int c = 0; c < end; c += 4) addProducts(s, at, c, sums);
+                KVSCOPE_ROLL for (int c = 0; c < end; c += 4) addProducts(s, slice, at, c, sums);
             }
         }
         KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) {
@@ -82,8 +85,8 @@ public:
         static_assert(Columns == kTile && Base::kSlots == 1);
         const int g = Base::lane() / 4, t = Base::lane() % 4;
         KVSCOPE_UNROLL for (int first = 0; first < kTile; first += kValueRows) {
-            __syncthreads();
-            storeTo(&s.values[valueRow()][valueColumn()], valuePiece(values, column, first));
+            auto& turn = s.turns[takeTurn()].values;
+            storeTo(&turn[valueRow()][valueColumn()], valuePiece(values, column, first));
             __syncthreads();
             if (first + kValueRows < kTile)
                 load(valuePiece(values, column, first + kValueRows));
@@ -91,7 +94,7 @@ public:
                 ahead();
             KVSCOPE_UNROLL for (int k = 0; k < kValueRows / 4; ++k) {
                 const double weight = weights[0][first / 4 + k];
-                const double* row = &s.values[k / 2 * 8 + 2 * t + k % 2][g];
+                const double* row = &turn[k / 2 * 8 + 2 * t + k % 2][g];
                 KVSCOPE_UNROLL for (int n = 0; n < kDepth / 8; ++n) {
                     if (column + n * 8 < values.width) multiplyDoubles(outputs[0][n], weight, row[n * 8]);
                 }
@@ -100,12 +103,14 @@ public:
     }
 
 private:
+    __device__ __forceinline__ int takeTurn() { return m_turn ^= 1; }
+
     static __device__ __forceinline__ int sliceRow() { return threadIdx.x / (kSlice / kAhead); }
     static __device__ __forceinline__ int sliceColumn() { return threadIdx.x % (kSlice / kAhead) * kAhead; }
     static __device__ __forceinline__ int valueRow() { return threadIdx.x / (kDepth / kAhead); }
     static __device__ __forceinline__ int valueColumn() { return threadIdx.x % (kDepth / kAhead) * kAhead; }
 
-    /// Eight neighbouring elements of one row, which a thread takes from global to shared memory.
+    /// Four neighbouring elements of one row, which a thread takes from global to shared memory.
     struct Piece {
         const TileRows& from;
         int row;
@@ -124,12 +129,16 @@ private:
 
     /// Begins to load a piece; what is not aligned, storeTo loads.
     __device__ __forceinline__ void load(const Piece& piece) {
-        m_ahead[0] = m_ahead[1] = {};
+        m_ahead = {};
         if (!piece.from.isAligned || piece.left() <= 0) return;
-        const bool isFloat = piece.from.type == ElementType::Float32;
-        const auto* bytes = static_cast<const unsigned char*>(piece.from.data) + piece.element() * (isFloat ? 4 : 2);
-        m_ahead[0] = reinterpret_cast<const SixteenBytes*>(bytes)[0];
-        if (isFloat) m_ahead[1] = reinterpret_cast<const SixteenBytes*>(bytes)[1];
+        const auto* bytes = static_cast<const unsigned char*>(piece.from.data);
+        if (piece.from.type == ElementType::Float32) {
+            m_ahead = *reinterpret_cast<const SixteenBytes*>(bytes + piece.element() * 4);
+        } else {
+            const auto half = *reinterpret_cast<const EightBytes*>(bytes + piece.element() * 2);
+            m_ahead.words[0] = half.words[0];
+            m_ahead.words[1] = half.words[1];
+        }
     }
 
     /// Writes the loaded piece as doubles; zeros where there are no elements.
@@ -137,14 +146,14 @@ private:
         const TileRows& from = piece.from;
         if (!from.isAligned) {
             const std::int64_t left = piece.left(), element = piece.element();
-            for (int k = 0; k < kAhead; ++k)
-                to[k] = k < left ? double(elementAt(from.data, from.type, element + k)) : 0;
+            KVSCOPE_ROLL for (int k = 0; k < kAhead; ++k) to[k] =
+                k < left ? double(elementAt(from.data, from.type, element + k)) : 0;
             return;
         }
         KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) {
-            const std::uint32_t word = m_ahead[0].words[k / 2];
+            const std::uint32_t word = m_ahead.words[k / 2];
             const auto bits = static_cast<std::uint16_t>(k % 2 == 0 ? word : word >> 16);
-            to[k] = double(from.type == ElementType::Float32    ? __builtin_bit_cast(float, m_ahead[k / 4].words[k % 4])
+            to[k] = double(from.type == ElementType::Float32    ? __builtin_bit_cast(float, m_ahead.words[k])
                            : from.type == ElementType::BFloat16 ? widened(BFloat16{bits})
                                                                 : widened(Float16{bits}));
         }
@@ -161,18 +170,19 @@ private:
     }
 
     /// Adds the products over four elements: those from `at` + c on of the fixed rows, from c on of the slice.
-    static __device__ __forceinline__ void addProducts(const Shared& s, int at, int c,
-                                                       double (&sums)[Base::kSlots][Columns / 8][2]) {
+    static __device__ __forceinline__ void addProducts(const Shared& s, const double (&slice)[kTile][kSlice + 4],
+                                                       int at, int c, double (&sums)[Base::kSlots][Columns / 8][2]) {
         const int g = Base::lane() / 4, t = Base::lane() % 4;
         double a[Base::kSlots];
         KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) a[slot] = s.fixed[Base::rowOf(slot)][at + c + t];
         KVSCOPE_UNROLL for (int n = 0; n < Columns / 8; ++n) {
-            const double b = s.slice[Base::warpColumn() + n * 8 + g][c + t];
+            const double b = slice[Base::warpColumn() + n * 8 + g][c + t];
             KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) multiplyDoubles(sums[slot][n], a[slot], b);
         }
     }
 
-    SixteenBytes m_ahead[2];
+    SixteenBytes m_ahead;
+    int m_turn = 0;
 };
 
 } // namespace kvscope::gpu

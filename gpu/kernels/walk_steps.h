@@ -16,18 +16,21 @@ struct WalkTerm {
     double term, weight;
 };
 
-/// What the entries need of a walk's rule, and of a row, in the numbers of the arithmetic.
+/// What the entries need of a walk's rule, and of a row: for exponents in the numbers of the arithmetic, for values in
+/// double, because they have any size.
 template <class Number> struct WalkFactors {
-    Number logScale, logShift, valueScale, valueConstant;
+    Number logScale, logShift;
+    double valueScale, valueConstant;
 
     KVSCOPE_PORTABLE explicit WalkFactors(const WalkRule& rule)
-        : logScale(Number(rule.logScale)), logShift(Number(rule.logShift)), valueScale(Number(rule.valueScale)),
-          valueConstant(Number(rule.valueConstant)) {}
+        : logScale(Number(rule.logScale)), logShift(Number(rule.logShift)), valueScale(rule.valueScale),
+          valueConstant(rule.valueConstant) {}
 };
 template <class Number> struct RowFactors {
-    Number term, weight;
+    Number term;
+    double weight;
 
-    KVSCOPE_PORTABLE explicit RowFactors(const WalkTerm& row) : term(Number(row.term)), weight(Number(row.weight)) {}
+    KVSCOPE_PORTABLE explicit RowFactors(const WalkTerm& row) : term(Number(row.term)), weight(row.weight) {}
 };
 
 /// M_ij from <k_i, k_j> and <v_i, v_j> (0 without values). Exponents above 500 count as 500. Beyond the range of a
@@ -38,10 +41,10 @@ KVSCOPE_PORTABLE double walkEntry(const WalkFactors<Number>& walk, Number keys, 
                                   const RowFactors<Number>& row, const RowFactors<Number>& lane) {
     Number exponent = walk.logScale * (keys - row.term - lane.term) - walk.logShift;
     exponent = exponent > 500 ? 500 : exponent;
-    const Number factor = walk.valueScale * (values * row.weight * lane.weight) + walk.valueConstant;
+    const double factor = walk.valueScale * (double(values) * row.weight * lane.weight) + walk.valueConstant;
     if constexpr (std::is_same_v<Number, float>)
-        if (exponent > -80 && exponent < 80) return double(softmaxExp(exponent) * factor); // false for NaN
-    return portableExp(double(exponent)) * double(factor);
+        if (exponent > -80 && exponent < 80) return double(softmaxExp(exponent)) * factor; // false for NaN
+    return portableExp(double(exponent)) * factor;
 }
 
 struct WalkStep {

@@ -41,9 +41,12 @@ template <int Rows, int Columns> struct WarpTile {
     static __device__ __forceinline__ int part() { return columnWarp() * 4 + lane() % 4; }
 };
 
-/// Sixteen bytes that are loaded at once.
+/// Bytes that are loaded at once.
 struct __attribute__((may_alias)) SixteenBytes {
     alignas(16) std::uint32_t words[4];
+};
+struct __attribute__((may_alias)) EightBytes {
+    alignas(8) std::uint32_t words[2];
 };
 
 /// Rows of `from` at these offsets.
