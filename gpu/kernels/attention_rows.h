@@ -174,6 +174,7 @@ template <class Number> class LogitShape {
 public:
     __device__ __forceinline__ explicit LogitShape(const AttentionCall& call)
         : m_scaling(Number(call.scaling)), m_softcap(Number(call.softcap)),
+          m_inverseSoftcap(call.softcap > 0 ? Number(1 / call.softcap) : Number(0)),
           m_factor(call.softcap > 0 || call.scaling <= 0 ? Number(1) : m_scaling * kLogitsPerNat<Number>) {}
 
     /// What apply leaves to be done: a logit is its value times this, which is larger than 0.
@@ -185,13 +186,13 @@ public:
         KVSCOPE_UNROLL for (auto& row : values) {
             KVSCOPE_UNROLL for (Number& value : row) {
                 const Number scaled = value * m_scaling;
-                value = (m_softcap > 0 ? m_softcap * softmaxTanh(scaled / m_softcap) : scaled) * kLogitsPerNat<Number>;
+                value = (m_softcap > 0 ? m_softcap * softmaxTanh(scaled * m_inverseSoftcap) : scaled) * kLogitsPerNat<Number>;
             }
         }
     }
 
 private:
-    Number m_scaling, m_softcap, m_factor;
+    Number m_scaling, m_softcap, m_inverseSoftcap, m_factor;
 };
 
 /// Whether a query at one position sees a key at another, where both exist.

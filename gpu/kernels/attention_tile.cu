@@ -55,6 +55,9 @@ struct Group {
     int members;
     HeadRule rule;
     bool isLogits;
+
+    /// What sums of heads are multiplied by.
+    __device__ __forceinline__ double share() const { return rule == HeadRule::Mean ? 1.0 / members : 1.0; }
 };
 
 /// The larger one; NaN is larger than all.
@@ -137,12 +140,6 @@ __device__ __forceinline__ PixelSpan pixelsOf(const Shared<Tile>& s, const Atten
     return {s.keyPixels[first > 0 ? first : 0], s.keyPixels[last < kTile ? last : kTile - 1]};
 }
 
-/// A cell as an unsigned integer in the order of the numbers; that of weights, which are not negative, costs nothing.
-template <class Number> __device__ __forceinline__ unsigned bitsOfCell(const Group& group, Number cell) {
-    const Number value = group.rule == HeadRule::Mean ? cell / Number(group.members) : cell;
-    return pixelBits(static_cast<float>(value));
-}
-
 /// Maxima of two neighbouring pixels.
 struct TwoPixels {
     unsigned bits[2] = {0, 0};
@@ -175,7 +172,7 @@ public:
     using Values = Number[Tile::kSlots][Tile::kPerSlot];
 
     __device__ __forceinline__ MapCells(const Shared<Tile>& s, const MapCall& call, const Group& group, PixelSpan span)
-        : m_s(s), m_call(call), m_group(group), m_span(span) {
+        : m_s(s), m_call(call), m_group(group), m_span(span), m_share(Number(group.share())) {
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
             m_pixels[slot] = s.keyPixels[Tile::rowOf(slot)];
             m_best[slot] = kNothing;
@@ -204,6 +201,10 @@ public:
 private:
     static constexpr Number kNothing = -Number(__builtin_inff());
 
+    __device__ __forceinline__ unsigned bitsOf(Number cell) const {
+        return pixelBits(static_cast<float>(cell * m_share));
+    }
+
     /// A tile without masks inside one row of pixels.
     __device__ __forceinline__ void addWhole(const Values& weights) {
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
@@ -231,9 +232,9 @@ private:
                 if (isOneRow)
                     m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
                 else if (m_span.isFew())
-                    cells.raise(m_pixels[slot] == m_span.first, bitsOfCell(m_group, weights[slot][k]));
+                    cells.raise(m_pixels[slot] == m_span.first, bitsOf(weights[slot][k]));
                 else
-                    raisePixel(m_call, y, m_pixels[slot], bitsOfCell(m_group, weights[slot][k]));
+                    raisePixel(m_call, y, m_pixels[slot], bitsOf(weights[slot][k]));
             }
             if (isOneRow || !m_span.isFew()) continue;
             cells.gather(kAcrossRows);
@@ -247,7 +248,7 @@ private:
             TwoPixels cells;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
                 if (m_pixels[slot] >= 0 && !(m_best[slot] == kNothing))
-                    cells.raise(m_pixels[slot] == m_span.first, bitsOfCell(m_group, m_best[slot]));
+                    cells.raise(m_pixels[slot] == m_span.first, bitsOf(m_best[slot]));
                 m_best[slot] = kNothing;
             }
             cells.gather(kWarp - 1);
@@ -260,6 +261,7 @@ private:
     const MapCall& m_call;
     const Group& m_group;
     PixelSpan m_span;
+    Number m_share;
     std::int32_t m_y = -1, m_pixels[Tile::kSlots];
     Number m_best[Tile::kSlots];
 };
@@ -276,10 +278,10 @@ __device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to, const 
     if (threadIdx.x >= kTile) return;
     double sum = 0;
     for (int warp = 0; warp < Tile::kColumnWarps; ++warp) sum += double(s.keySums[warp][threadIdx.x]);
-    to[threadIdx.x] = group.isLogits ? 0 : group.rule == HeadRule::Mean ? sum / group.members : sum;
+    to[threadIdx.x] = group.isLogits ? 0 : sum * group.share();
 }
 
-template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) mapKernel(MapCall call) {
+template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kMapBlocks) mapKernel(MapCall call) {
     using Number = typename Tile::Value;
     auto& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.tile.attention;

@@ -15,7 +15,7 @@ template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Co
 public:
     using Value = double;
     static constexpr int kDepth = 128, kSlice = 16;
-    static constexpr int kBlocks = 2, kWeightedBlocks = 1;     ///< of a multiprocessor, by registers
+    static constexpr int kBlocks = 2, kMapBlocks = 2, kWeightedBlocks = 1;     ///< of a multiprocessor, by registers
     static constexpr int kValueRows = kTile * kSlice / kDepth; ///< moving values per slice, kDepth columns wide
     static_assert(Base::kThreads * kAhead == kTile * kSlice);
 

@@ -16,7 +16,7 @@ template <class Element, int Rows, int Columns> class TensorProducts : public Wa
 public:
     using Value = float;
     static constexpr int kDepth = 128, kPad = 8;
-    static constexpr int kBlocks = 4, kWeightedBlocks = 2; ///< of a multiprocessor, by registers
+    static constexpr int kBlocks = 4, kMapBlocks = 3, kWeightedBlocks = 2; ///< of a multiprocessor, by registers
     using Matrix = std::uint16_t[kTile][kDepth + kPad];    ///< the pad puts rows of a fragment into different banks
 
     struct Shared {
