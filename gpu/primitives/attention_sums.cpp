@@ -68,20 +68,22 @@ HostTensor sumsOf(const DeviceMemory& memory, const DeviceRows& queries, const D
                   const Prepare& prepare) {
     assert(static_cast<std::int64_t>(rule.gqaGroupOf.size()) == queries.heads);
     HostTensor result{{queries.heads, keys.rows}, {}};
-    result.data.resize(static_cast<std::size_t>(result.shape.count()));
+    const auto count = static_cast<std::size_t>(result.shape.count());
     for (std::int32_t part = 0;; ++part) {
         const HeadLists lists = headsOf(rule, keys.heads, part);
         if (lists.heads.empty()) return result;
         CallMemory parts(memory);
         AttentionSumsCall call;
         float* sums;
-        parts.result(sums, result.data.size());
+        parts.result(sums, count);
         runPart(memory, parts, call, sums, checkpoint, [&] {
             describe(call.attention, parts, queries, keys, lists, rule, arithmetic);
             prepare(call, parts);
         });
         parts.fetch();
-        const HostTensor some = parts.read(sums, result.shape);
+        HostTensor some = parts.read(sums, result.shape);
+        if (std::ssize(lists.heads) == queries.heads) return some;
+        result.data.resize(count);
         for (const std::int32_t head : lists.heads)
             std::copy_n(some.data.begin() + head * keys.rows, keys.rows, result.data.begin() + head * keys.rows);
     }
