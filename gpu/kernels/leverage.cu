@@ -1,6 +1,6 @@
 // Three passes over the rows - column means, Gram matrices, squared lengths - which multiply rows with a matrix of 64
-// columns and differ in what they make of the products. A warp has 16 rows and all columns, so that it needs no other
-// warp: its lanes read their rows into registers, and the transposed products, [64 columns, 16 rows], are operands of
+// columns and differ in what they make of the products. A warp has 8 or 16 rows and all columns, so that it needs no
+// other warp: its lanes read their rows into registers, and the transposed products, [64 columns, rows], are operands of
 // the Gram matrix's products as they lie. Only the matrix is in shared memory, in the order in which lanes read it.
 #include "gpu/kernels/leverage.h"
 
@@ -15,22 +15,21 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int kSlots = kMostSketchColumns / 8; ///< fragments of eight columns
-constexpr int kGroups = 2;                     ///< of eight rows, per warp
-constexpr int kWarpRows = 8 * kGroups, kTileRows = kWarps * kWarpRows;
 constexpr int kChunk = 4 * kPiece;  ///< elements of a row that its four lanes hold
 constexpr int kDepth = 4 * kChunk;  ///< elements of a row that shared memory has columns for
 constexpr int kPairs = kPiece / 2;  ///< of steps of a chunk; a lane reads what two steps need at once
 constexpr std::int64_t kPartEntries = std::int64_t{kDepth} * kMostSketchColumns;
-constexpr std::int64_t kFullGpu = 128, kMostTiles = 8; ///< blocks that are as many as multiprocessors; tiles of a block
+/// Rows of a block: a multiple that leaves one block per multiprocessor, of which an H100 has 132.
+constexpr std::int64_t kBlockRows = 128, kMostMultiple = 8, kFullGpu = 128;
 
 constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
-std::int64_t tilesOfBlock(const DeviceRows& rows) {
-    const std::int64_t tiles = piecesOf(rows.heads * rows.rows, kFullGpu * kTileRows);
-    return tiles < 1 ? 1 : tiles > kMostTiles ? kMostTiles : tiles;
+std::int64_t rowsOfBlock(const DeviceRows& rows) {
+    const std::int64_t multiple = piecesOf(rows.heads * rows.rows, kFullGpu * kBlockRows);
+    return kBlockRows * (multiple < kMostMultiple ? multiple : kMostMultiple);
 }
 
-std::int64_t blocksOfHead(const DeviceRows& rows) { return piecesOf(rows.rows, tilesOfBlock(rows) * kTileRows); }
+std::int64_t blocksOfHead(const DeviceRows& rows) { return piecesOf(rows.rows, rowsOfBlock(rows)); }
 
 /// Two steps' elements of the matrix: steps multiply four elements of every row, one per lane of its four.
 struct alignas(16) StepPair {
@@ -41,7 +40,7 @@ struct alignas(16) StepPair {
 struct Pass {
     LeverageCall call;
     bool isStraight;
-    std::int64_t tiles, blocks; ///< of a block; of a head
+    std::int64_t rowsOfBlock, blocks; ///< of a head
     std::int64_t firstBlock;
     std::int64_t parts; ///< of kDepth elements
     StepPair* matrices; ///< [H, parts, kDepth / 8, kSlots, kWarp]
@@ -89,9 +88,14 @@ template <class Kind> struct Shared {
     double offsets[kMostSketchColumns];
 };
 
-/// Products of the matrix's columns with the warp's rows: [slot][group] has column 8 slot + g and, lane = 4 g + t, the
-/// rows 2t and 2t + 1 of a group.
-using Products = double[kSlots][kGroups][2];
+/// Products of the matrix's columns with the warp's rows, eight rows per group: [slot][group] of lane 4 g + t has column
+/// 8 slot + g and the rows 2t and 2t + 1.
+template <int Groups> using Products = double[kSlots][Groups][2];
+
+/// Where a warp is: at a row of a head, of which `left` rows are left.
+struct WarpRows {
+    std::int64_t head, left;
+};
 
 __device__ __forceinline__ int laneRow(int group, int c) {
     return group * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + c;
@@ -99,11 +103,11 @@ __device__ __forceinline__ int laneRow(int group, int c) {
 __device__ __forceinline__ int laneColumn(int slot) { return slot * 8 + static_cast<int>(threadIdx.x) % kWarp / 4; }
 
 struct Means {
-    static constexpr int kNumbers = kSlots, kBlocks = 2;
+    static constexpr int kNumbers = kSlots, kGroups = 2;
     double numbers[kNumbers] = {};
 
     __device__ __forceinline__ double& number(int i) { return numbers[i]; }
-    __device__ __forceinline__ void add(const double*, const Pass&, std::int64_t, std::int64_t, Products& products) {
+    __device__ __forceinline__ void add(const double*, const Pass&, const WarpRows&, Products<kGroups>& products) {
         KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot)
             KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group)
                 numbers[slot] += products[slot][group][0] + products[slot][group][1];
@@ -117,24 +121,21 @@ struct Means {
 
 /// Blocks of 8 x 8 on and above the diagonal.
 struct Grams {
-    static constexpr int kNumbers = kSlots * (kSlots + 1), kBlocks = 1;
+    static constexpr int kNumbers = kSlots * (kSlots + 1), kGroups = 1; ///< the sums need the registers
     double sums[kNumbers / 2][2] = {};
 
     KVSCOPE_PORTABLE static constexpr int blockOf(int i, int j) { return i * (2 * kSlots - i - 1) / 2 + j; }
     __device__ __forceinline__ double& number(int i) { return sums[i / 2][i % 2]; }
-    __device__ __forceinline__ void add(const double* offsets, const Pass& pass, std::int64_t, std::int64_t row,
-                                        Products& products) {
-        KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group)
-            KVSCOPE_UNROLL for (int c = 0; c < 2; ++c) {
-                const bool isThere = row + laneRow(group, c) < pass.call.rows.rows;
-                KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot) {
-                    const double offset = offsets[laneColumn(slot)];
-                    products[slot][group][c] -= isThere ? offset : 0;
-                }
-                KVSCOPE_UNROLL for (int i = 0; i < kSlots; ++i)
-                    KVSCOPE_UNROLL for (int j = i; j < kSlots; ++j)
-                        multiplyDoubles(sums[blockOf(i, j)], products[i][group][c], products[j][group][c]);
-            }
+    __device__ __forceinline__ void add(const double* offsets, const Pass&, const WarpRows& rows,
+                                        Products<kGroups>& products) {
+        KVSCOPE_UNROLL for (int c = 0; c < 2; ++c) {
+            const bool isThere = laneRow(0, c) < rows.left;
+            KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot)
+                products[slot][0][c] -= isThere ? offsets[laneColumn(slot)] : 0;
+            KVSCOPE_UNROLL for (int i = 0; i < kSlots; ++i)
+                KVSCOPE_UNROLL for (int j = i; j < kSlots; ++j)
+                    multiplyDoubles(sums[blockOf(i, j)], products[i][0][c], products[j][0][c]);
+        }
     }
     static __device__ __forceinline__ void put(const LeverageCall& call, int number, double sum) {
         int i = 0;
@@ -149,63 +150,72 @@ struct Grams {
 };
 
 struct Lengths {
-    static constexpr int kNumbers = 1, kBlocks = 2; // no sums of a block
+    static constexpr int kNumbers = 1, kGroups = 2; // no sums of a block
 
-    __device__ __forceinline__ void add(const double* offsets, const Pass& pass, std::int64_t head, std::int64_t row,
-                                        Products& products) {
-        double squares[2 * kGroups] = {};
-        KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot) {
-            const double offset = offsets[laneColumn(slot)];
-            KVSCOPE_UNROLL for (int i = 0; i < 2 * kGroups; ++i) {
-                const double x = products[slot][i / 2][i % 2] - offset;
-                squares[i] = fma(x, x, squares[i]);
-            }
-        }
-        const std::int64_t n = pass.call.rows.rows;
+    __device__ __forceinline__ void add(const double* offsets, const Pass& pass, const WarpRows& rows,
+                                        Products<kGroups>& products) {
+        const LeverageCall& call = pass.call;
+        float* scores = call.scores + (rows.head + 1) * call.rows.rows - rows.left;
         KVSCOPE_UNROLL for (int i = 0; i < 2 * kGroups; ++i) {
-            for (int lanes = 4; lanes < kWarp; lanes *= 2) squares[i] += __shfl_xor_sync(kAllLanes, squares[i], lanes);
-            const std::int64_t mine = row + laneRow(i / 2, i % 2);
-            if (threadIdx.x % kWarp < 4 && mine < n) pass.call.scores[head * n + mine] = static_cast<float>(squares[i]);
+            double square = 0;
+            KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot) {
+                const double x = products[slot][i / 2][i % 2] - offsets[laneColumn(slot)];
+                square = fma(x, x, square);
+            }
+            for (int lanes = 4; lanes < kWarp; lanes *= 2) square += __shfl_xor_sync(kAllLanes, square, lanes);
+            const int row = laneRow(i / 2, i % 2);
+            if (threadIdx.x % kWarp < 4 && row < rows.left) scores[row] = static_cast<float>(square);
         }
     }
 };
 
-template <class Element> struct WarpPieces {
-    RowPiece<Element> of[kGroups];
+/// The warp's rows as its lanes read them: lane 4 g + t has row g of each group and, of every chunk, piece t.
+template <class Element, int Groups> class WarpReader {
+public:
+    struct Pieces {
+        RowPiece<Element> of[Groups];
+    };
 
-    /// Eight elements of each of the lane's rows, row 8 group + g for lane 4 g + t; zeros where there are none.
-    __device__ __forceinline__ void load(const Pass& pass, std::int64_t head, std::int64_t first, std::int64_t depth) {
-        const DeviceRows& rows = pass.call.rows;
-        const int lane = static_cast<int>(threadIdx.x) % kWarp;
-        const std::int64_t column = depth + lane % 4 * kPiece, left = rows.width - column;
-        KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group) {
-            const std::int64_t row = first + group * 8 + lane / 4;
-            const Element* x =
-                static_cast<const Element*>(rows.data) + head * rows.headStride + row * rows.width + column;
-            of[group].clear();
-            if (row >= rows.rows || left <= 0) continue;
+    __device__ __forceinline__ WarpReader(const Pass& pass, const WarpRows& rows)
+        : m_row(static_cast<const Element*>(pass.call.rows.data) + rows.head * pass.call.rows.headStride +
+                (pass.call.rows.rows - rows.left + lane() / 4) * pass.call.rows.width + lane() % 4 * kPiece) {}
+
+    __device__ __forceinline__ void advance(const Pass& pass, int rows) { m_row += rows * pass.call.rows.width; }
+
+    /// Eight elements of each row; zeros where there are none.
+    __device__ __forceinline__ void load(Pieces& pieces, const Pass& pass, std::int64_t rowsLeft, int depth) const {
+        const int left = static_cast<int>(pass.call.rows.width) - depth - lane() % 4 * kPiece;
+        KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group) {
+            const Element* x = m_row + group * 8 * pass.call.rows.width + depth;
+            pieces.of[group].clear();
+            if (group * 8 + lane() / 4 >= rowsLeft || left <= 0) continue;
             if (pass.isStraight && left >= kPiece)
-                of[group].readWords(x);
+                pieces.of[group].readWords(x);
             else
-                of[group].readElements(x, left);
+                pieces.of[group].readElements(x, left);
         }
     }
+
+private:
+    static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+    const Element* m_row;
 };
 
 /// products += the pieces times a chunk of the matrix. A lane's step is one element of its piece, in any order that the
 /// matrix has too.
-template <class Element>
-__device__ __forceinline__ void multiply(const StepPair (*matrix)[kSlots][kWarp], const WarpPieces<Element>& pieces,
-                                         Products& products) {
+template <class Pieces, int Groups>
+__device__ __forceinline__ void multiply(const StepPair (*matrix)[kSlots][kWarp], const Pieces& pieces,
+                                         double (&products)[kSlots][Groups][2]) {
     KVSCOPE_UNROLL for (int pair = 0; pair < kPairs; ++pair) {
-        double elements[kGroups][2];
-        KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group)
+        double elements[Groups][2];
+        KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group)
             KVSCOPE_UNROLL for (int step = 0; step < 2; ++step) elements[group][step] =
                 pieces.of[group][2 * pair + step];
         KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot) {
             const StepPair columns = matrix[pair][slot][threadIdx.x % kWarp];
             KVSCOPE_UNROLL for (int step = 0; step < 2; ++step)
-                KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group)
+                KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group)
                     multiplyDoubles(products[slot][group], columns.of[step], elements[group][step]);
         }
     }
@@ -224,40 +234,46 @@ template <class Kind> __device__ __forceinline__ void addWarps(Shared<Kind>& s, 
     }
 }
 
+/// Puts part `part` of the head's matrix into shared memory.
+template <class Kind>
+__device__ __forceinline__ void hold(Shared<Kind>& s, const Pass& pass, std::int64_t head, std::int64_t part) {
+    __syncthreads();
+    const StepPair* from = pass.matrices + (head * pass.parts + part) * (kPartEntries / 2);
+    for (int i = static_cast<int>(threadIdx.x); i < kPartEntries / 2; i += kThreads)
+        copySixteen(&s.matrix[0][0][0] + i, from + i);
+    waitForCopies();
+    __syncthreads();
+}
+
 template <class Element, class Kind>
-__global__ void __launch_bounds__(kThreads, Kind::kBlocks) rowsKernel(Pass pass) {
-    constexpr bool kHasSums = Kind::kNumbers > 1;
+__global__ void __launch_bounds__(kThreads, 1) rowsKernel(Pass pass) {
+    constexpr int kWarpRows = 8 * Kind::kGroups;
     auto& s = sharedAs<Shared<Kind>>();
-    if (isStopped(pass.call.stop)) return;
-    const std::int64_t block = pass.firstBlock + blockIdx.x, head = block / pass.blocks;
-    const std::int64_t first = block % pass.blocks * pass.tiles * kTileRows, d = pass.call.rows.width;
-    const int thread = static_cast<int>(threadIdx.x);
-    std::int64_t row = first + thread / kWarp * kWarpRows;
-    WarpPieces<Element> ahead;
     waitForWorkBefore();
-    ahead.load(pass, head, row, 0);
-    if (thread < kMostSketchColumns) s.offsets[thread] = pass.offsets[head * kMostSketchColumns + thread];
+    if (isStopped(pass.call.stop)) return;
+    const std::int64_t block = pass.firstBlock + blockIdx.x, first = block % pass.blocks * pass.rowsOfBlock;
+    const int thread = static_cast<int>(threadIdx.x), width = static_cast<int>(pass.call.rows.width);
+    WarpRows rows{block / pass.blocks, pass.call.rows.rows - first - thread / kWarp * kWarpRows};
+    if (thread < kMostSketchColumns) s.offsets[thread] = pass.offsets[rows.head * kMostSketchColumns + thread];
+    hold(s, pass, rows.head, 0);
+    WarpReader<Element, Kind::kGroups> reader(pass, rows);
+    typename WarpReader<Element, Kind::kGroups>::Pieces ahead;
+    reader.load(ahead, pass, rows.left, 0);
     Kind kind;
-    for (std::int64_t tile = 0; tile < pass.tiles && first + tile * kTileRows < pass.call.rows.rows; ++tile) {
-        Products products = {};
-        for (std::int64_t depth = 0; depth < d; depth += kChunk) {
-            if (depth % kDepth == 0 && (tile == 0 || pass.parts > 1)) {
-                __syncthreads();
-                const StepPair* part = pass.matrices + (head * pass.parts + depth / kDepth) * (kPartEntries / 2);
-                StepPair* to = &s.matrix[0][0][0];
-                for (int i = thread; i < kPartEntries / 2; i += kThreads) copySixteen(to + i, part + i);
-                waitForCopies();
-                __syncthreads();
-            }
-            const WarpPieces<Element> pieces = ahead;
-            const bool isLast = depth + kChunk >= d;
-            ahead.load(pass, head, isLast ? row + kTileRows : row, isLast ? 0 : depth + kChunk);
+    for (int passed = 0; passed < pass.rowsOfBlock; passed += kWarps * kWarpRows) {
+        Products<Kind::kGroups> products = {};
+        for (int depth = 0; depth < width; depth += kChunk) {
+            if (depth % kDepth == 0 && pass.parts > 1) hold(s, pass, rows.head, depth / kDepth);
+            const auto pieces = ahead;
+            const bool isLast = depth + kChunk >= width;
+            if (isLast) reader.advance(pass, kWarps * kWarpRows);
+            reader.load(ahead, pass, isLast ? rows.left - kWarps * kWarpRows : rows.left, isLast ? 0 : depth + kChunk);
             multiply(&s.matrix[depth % kDepth / kChunk * kPairs], pieces, products);
         }
-        kind.add(s.offsets, pass, head, row, products);
-        row += kTileRows;
+        kind.add(s.offsets, pass, rows, products);
+        rows.left -= kWarps * kWarpRows;
     }
-    if constexpr (kHasSums) {
+    if constexpr (Kind::kNumbers > 1) {
         addWarps(s, kind);
         if (thread >= kWarp) return;
         double* to = pass.partials + block * Kind::kNumbers * kWarp + thread;
@@ -288,7 +304,7 @@ Pass passOf(const LeverageCall& call, std::int64_t begin) {
     double* offsets = call.scratch + rows.heads * parts * kPartEntries;
     return {call,
             hasStraightRows(rows),
-            tilesOfBlock(rows),
+            rowsOfBlock(rows),
             blocksOfHead(rows),
             begin,
             parts,
