@@ -128,13 +128,18 @@ struct Grams {
     __device__ __forceinline__ double& number(int i) { return sums[i / 2][i % 2]; }
     __device__ __forceinline__ void add(const double* offsets, const Pass&, const WarpRows& rows,
                                         Products<kGroups>& products) {
-        KVSCOPE_UNROLL for (int c = 0; c < 2; ++c) {
-            const bool isThere = laneRow(0, c) < rows.left;
-            KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot)
-                products[slot][0][c] -= isThere ? offsets[laneColumn(slot)] : 0;
-            KVSCOPE_UNROLL for (int i = 0; i < kSlots; ++i)
-                KVSCOPE_UNROLL for (int j = i; j < kSlots; ++j)
-                    multiplyDoubles(sums[blockOf(i, j)], products[i][0][c], products[j][0][c]);
+        KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot) {
+            const double offset = offsets[laneColumn(slot)];
+            KVSCOPE_UNROLL for (int c = 0; c < 2; ++c) products[slot][0][c] -= laneRow(0, c) < rows.left ? offset : 0;
+        }
+        // Eight rows are four pairs of them: the lanes' first rows, then their second ones.
+        KVSCOPE_UNROLL for (int j = 0; j < kSlots; ++j) {
+            KVSCOPE_UNROLL for (int i = 0; i + 1 <= j; i += 2)
+                multiplyDoubles(sums[blockOf(i, j)], sums[blockOf(i + 1, j)], products[i][0], products[i + 1][0],
+                                products[j][0]);
+            if (j % 2 != 0) continue;
+            KVSCOPE_UNROLL for (int c = 0; c < 2; ++c)
+                multiplyDoubles(sums[blockOf(j, j)], products[j][0][c], products[j][0][c]);
         }
     }
     static __device__ __forceinline__ void put(const LeverageCall& call, int number, double sum) {
@@ -212,11 +217,11 @@ __device__ __forceinline__ void multiply(const StepPair (*matrix)[kSlots][kWarp]
         KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group)
             KVSCOPE_UNROLL for (int step = 0; step < 2; ++step) elements[group][step] =
                 pieces.of[group][2 * pair + step];
-        KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot) {
-            const StepPair columns = matrix[pair][slot][threadIdx.x % kWarp];
-            KVSCOPE_UNROLL for (int step = 0; step < 2; ++step)
-                KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group)
-                    multiplyDoubles(products[slot][group], columns.of[step], elements[group][step]);
+        KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; slot += 2) {
+            const StepPair upper = matrix[pair][slot][threadIdx.x % kWarp],
+                           lower = matrix[pair][slot + 1][threadIdx.x % kWarp];
+            KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group) multiplyDoubles(
+                products[slot][group], products[slot + 1][group], upper.of, lower.of, elements[group]);
         }
     }
 }
