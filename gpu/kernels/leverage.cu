@@ -1,7 +1,7 @@
 // Three passes over the rows - column means, Gram matrices, squared lengths - which multiply rows with a matrix of 64
 // columns and differ in what they make of the products. A warp has 8 or 16 rows and all columns, so that it needs no
-// other warp: its lanes read their rows into registers, and the transposed products, [64 columns, rows], are operands of
-// the Gram matrix's products as they lie. Only the matrix is in shared memory, in the order in which lanes read it.
+// other warp: its lanes read their rows into registers, and the transposed products, [64 columns, rows], are operands
+// of the Gram matrix's products as they lie. Only the matrix is in shared memory, in the order in which lanes read it.
 #include "gpu/kernels/leverage.h"
 
 #include "gpu/kernels/lanes.h"
@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int kSlots = kMostSketchColumns / 8; ///< fragments of eight columns
-constexpr int kChunk = 4 * kPiece;  ///< elements of a row that its four lanes hold
-constexpr int kDepth = 4 * kChunk;  ///< elements of a row that shared memory has columns for
-constexpr int kPairs = kPiece / 2;  ///< of steps of a chunk; a lane reads what two steps need at once
+constexpr int kChunk = 4 * kPiece;             ///< elements of a row that its four lanes hold
+constexpr int kDepth = 4 * kChunk;             ///< elements of a row that shared memory has columns for
+constexpr int kPairs = kPiece / 2;             ///< of steps of a chunk; a lane reads what two steps need at once
 constexpr std::int64_t kPartEntries = std::int64_t{kDepth} * kMostSketchColumns;
 /// Rows of a block: a multiple that leaves one block per multiprocessor, of which an H100 has 132.
 constexpr std::int64_t kBlockRows = 128, kMostMultiple = 8, kFullGpu = 128;
@@ -44,7 +44,7 @@ struct Pass {
     std::int64_t firstBlock;
     std::int64_t parts; ///< of kDepth elements
     StepPair* matrices; ///< [H, parts, kDepth / 8, kSlots, kWarp]
-    double *offsets;    ///< [H, 64]
+    double* offsets;    ///< [H, 64]
     double* partials;   ///< [H, blocks, numbers of a kind, kWarp]
 };
 
@@ -88,8 +88,8 @@ template <class Kind> struct Shared {
     double offsets[kMostSketchColumns];
 };
 
-/// Products of the matrix's columns with the warp's rows, eight rows per group: [slot][group] of lane 4 g + t has column
-/// 8 slot + g and the rows 2t and 2t + 1.
+/// Products of the matrix's columns with the warp's rows, eight rows per group: [slot][group] of lane 4 g + t has
+/// column 8 slot + g and the rows 2t and 2t + 1.
 template <int Groups> using Products = double[kSlots][Groups][2];
 
 /// Where a warp is: at a row of a head, of which `left` rows are left.
@@ -109,8 +109,8 @@ struct Means {
     __device__ __forceinline__ double& number(int i) { return numbers[i]; }
     __device__ __forceinline__ void add(const double*, const Pass&, const WarpRows&, Products<kGroups>& products) {
         KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; ++slot)
-            KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group)
-                numbers[slot] += products[slot][group][0] + products[slot][group][1];
+            KVSCOPE_UNROLL for (int group = 0; group < kGroups; ++group) numbers[slot] +=
+            products[slot][group][0] + products[slot][group][1];
     }
     static __device__ __forceinline__ void put(const LeverageCall& call, int i, double sum) {
         const double ofRows = sumOfLanes<4>(sum);
@@ -134,9 +134,8 @@ struct Grams {
         }
         // Eight rows are four pairs of them: the lanes' first rows, then their second ones.
         KVSCOPE_UNROLL for (int j = 0; j < kSlots; ++j) {
-            KVSCOPE_UNROLL for (int i = 0; i + 1 <= j; i += 2)
-                multiplyDoubles(sums[blockOf(i, j)], sums[blockOf(i + 1, j)], products[i][0], products[i + 1][0],
-                                products[j][0]);
+            KVSCOPE_UNROLL for (int i = 0; i + 1 <= j; i += 2) multiplyDoubles(
+                sums[blockOf(i, j)], sums[blockOf(i + 1, j)], products[i][0], products[i + 1][0], products[j][0]);
             if (j % 2 != 0) continue;
             KVSCOPE_UNROLL for (int c = 0; c < 2; ++c)
                 multiplyDoubles(sums[blockOf(j, j)], products[j][0][c], products[j][0][c]);
@@ -214,14 +213,13 @@ __device__ __forceinline__ void multiply(const StepPair (*matrix)[kSlots][kWarp]
                                          double (&products)[kSlots][Groups][2]) {
     KVSCOPE_UNROLL for (int pair = 0; pair < kPairs; ++pair) {
         double elements[Groups][2];
-        KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group)
-            KVSCOPE_UNROLL for (int step = 0; step < 2; ++step) elements[group][step] =
-                pieces.of[group][2 * pair + step];
+        KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group) KVSCOPE_UNROLL for (int step = 0; step < 2; ++step)
+            elements[group][step] = pieces.of[group][2 * pair + step];
         KVSCOPE_UNROLL for (int slot = 0; slot < kSlots; slot += 2) {
             const StepPair upper = matrix[pair][slot][threadIdx.x % kWarp],
                            lower = matrix[pair][slot + 1][threadIdx.x % kWarp];
-            KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group) multiplyDoubles(
-                products[slot][group], products[slot + 1][group], upper.of, lower.of, elements[group]);
+            KVSCOPE_UNROLL for (int group = 0; group < Groups; ++group)
+                multiplyDoubles(products[slot][group], products[slot + 1][group], upper.of, lower.of, elements[group]);
         }
     }
 }
@@ -231,11 +229,11 @@ template <class Kind> __device__ __forceinline__ void addWarps(Shared<Kind>& s, 
     const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
     KVSCOPE_ROLL for (int half = kWarps / 2; half > 0; half /= 2) {
         __syncthreads();
-        KVSCOPE_UNROLL for (int i = 0; i < Kind::kNumbers; ++i)
-            if (warp >= half && warp < 2 * half) s.numbers[warp - half][i][lane] = kind.number(i);
+        KVSCOPE_UNROLL for (int i = 0; i < Kind::kNumbers; ++i) if (warp >= half && warp < 2 * half)
+            s.numbers[warp - half][i][lane] = kind.number(i);
         __syncthreads();
-        KVSCOPE_UNROLL for (int i = 0; i < Kind::kNumbers; ++i)
-            if (warp < half) kind.number(i) += s.numbers[warp][i][lane];
+        KVSCOPE_UNROLL for (int i = 0; i < Kind::kNumbers; ++i) if (warp < half) kind.number(i) +=
+            s.numbers[warp][i][lane];
     }
 }
 
@@ -250,8 +248,7 @@ __device__ __forceinline__ void hold(Shared<Kind>& s, const Pass& pass, std::int
     __syncthreads();
 }
 
-template <class Element, class Kind>
-__global__ void __launch_bounds__(kThreads, 1) rowsKernel(Pass pass) {
+template <class Element, class Kind> __global__ void __launch_bounds__(kThreads, 1) rowsKernel(Pass pass) {
     constexpr int kWarpRows = 8 * Kind::kGroups;
     auto& s = sharedAs<Shared<Kind>>();
     waitForWorkBefore();

@@ -3,8 +3,9 @@
 #include "gpu/kernels/device_data.h"
 
 // Leverage of sketched rows, x = row times sketch, which are never written to memory: they are multiplied again in each
-// pass over the rows, on FP64 tensor cores. The small problem between the passes is the host's (core/engine/whitening.h).
-// Sums run in double, in an order that depends on nothing but the shape. All pointers are device memory.
+// pass over the rows, on FP64 tensor cores. The small problem between the passes is the host's
+// (core/engine/whitening.h). Sums run in double, in an order that depends on nothing but the shape. All pointers are
+// device memory.
 namespace kvscope::gpu {
 
 inline constexpr std::int64_t kMostSketchColumns = 64;

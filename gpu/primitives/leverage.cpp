@@ -63,7 +63,8 @@ private:
 
     double operationsOfPass() const {
         const DeviceRows& rows = m_call.rows;
-        return 2.0 * kMostSketchColumns * static_cast<double>(rows.heads * rows.rows * (rows.width + kMostSketchColumns));
+        return 2.0 * kMostSketchColumns *
+               static_cast<double>(rows.heads * rows.rows * (rows.width + kMostSketchColumns));
     }
 
     template <class Pass> void each(LongWork& work, const Pass& pass) {

@@ -38,7 +38,7 @@ private slots:
         auto kernels = timedKernels(memory, size);
         QCOMPARE(kernels.size(), std::size_t{13});
         for (auto& make : longKernels(memory, size)) kernels.push_back(std::move(make));
-        QCOMPARE(kernels.size(), std::size_t{15});
+        QCOMPARE(kernels.size(), std::size_t{16});
         for (const auto& make : kernels) {
             const TimedKernel kernel = make();
             const std::int64_t before = gpu::emulation::launches();

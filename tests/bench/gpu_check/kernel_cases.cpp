@@ -15,10 +15,11 @@ bool hasLeverageKernel(const EngineCase& c) {
 } // namespace
 
 const std::vector<EngineCase>& kernelCases() {
-    static const std::set<std::string> primitives = {"rowNorms",           "anchor",         "similarity",
-                                                     "greedyCenters",      "balancingWalks", "attentionColumnSums",
-                                                     "attentionChunkSums", "attentionMap",   "weightedAttention",
-                                                     "leverage"};
+    static const std::set<std::string> primitives = {"rowNorms",           "anchor",
+                                                     "similarity",         "greedyCenters",
+                                                     "balancingWalks",     "attentionColumnSums",
+                                                     "attentionChunkSums", "attentionMap",
+                                                     "weightedAttention",  "leverage"};
     static const std::vector<EngineCase> cases = [] {
         std::vector<EngineCase> all = allCases();
         std::erase_if(all, [](const EngineCase& c) {
