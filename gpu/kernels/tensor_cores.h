@@ -64,4 +64,20 @@ template <bool Transposed> __device__ __forceinline__ void loadMatrices(std::uin
 
 #endif
 
+/// The same for 16 x 8 a and 8 x 8 b, that is two fragments of c above one another, each of two products: one
+/// instruction on newer GPUs, where it is faster than four.
+__device__ __forceinline__ void multiplyDoubles(double (&upper)[2], double (&lower)[2], const double (&aUpper)[2],
+                                                const double (&aLower)[2], const double (&b)[2]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(upper[0]), "+d"(upper[1]), "+d"(lower[0]), "+d"(lower[1])
+        : "d"(aUpper[0]), "d"(aLower[0]), "d"(aUpper[1]), "d"(aLower[1]), "d"(b[0]), "d"(b[1]));
+#else
+    for (int k = 0; k < 2; ++k) {
+        multiplyDoubles(upper, aUpper[k], b[k]);
+        multiplyDoubles(lower, aLower[k], b[k]);
+    }
+#endif
+}
+
 } // namespace kvscope::gpu

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace kvscope::gpu {
@@ -51,12 +52,15 @@ public:
     void place();
     void fetch(); ///< waits for the work
     /// The numbers of a result, after fetch().
-    template <class T> std::vector<T> read(const T* address, std::size_t count) const {
+    template <class T> std::span<const T> view(const T* address, std::size_t count) const {
         if (count == 0) return {};
         const auto* bytes = static_cast<const unsigned char*>(m_fetched.get()) +
                             (reinterpret_cast<const unsigned char*>(address) - at(Changed));
-        const T* numbers = reinterpret_cast<const T*>(bytes);
-        return {numbers, numbers + count};
+        return {reinterpret_cast<const T*>(bytes), count};
+    }
+    template <class T> std::vector<T> read(const T* address, std::size_t count) const {
+        const std::span<const T> numbers = view(address, count);
+        return {numbers.begin(), numbers.end()};
     }
     HostTensor read(const float* address, const Shape& shape) const {
         return {shape, read(address, static_cast<std::size_t>(shape.count()))};

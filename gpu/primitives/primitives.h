@@ -2,6 +2,7 @@
 
 #include "core/base/checkpoint.h"
 #include "core/engine/engine.h"
+#include "core/engine/whitening.h"
 #include "gpu/primitives/device_memory.h"
 
 // Primitives of core/engine/engine.h by CUDA kernels: converts requests to kernel calls and reads results back. Input
@@ -17,6 +18,13 @@ HostTensor similarity(const DeviceMemory& memory, const DeviceRows& keys, const 
 
 std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const DeviceRows& keys,
                                          const CentersRequest& request, const Checkpoint& checkpoint);
+
+/// Solves the small matrices on the host: kvscope::whiteningsOf, which is not there without the CPU engine.
+using WhiteningSolver = decltype(&whiteningsOf);
+/// Sketches of up to 64 columns without chunks, by Gram matrix.
+bool hasLeverageKernel(const LeverageRequest& request);
+Leverage leverage(const DeviceMemory& memory, const DeviceRows& rows, const LeverageRequest& request,
+                  WhiteningSolver solve, const Checkpoint& checkpoint);
 
 /// values.data null: no values.
 std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,

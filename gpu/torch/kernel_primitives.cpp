@@ -118,6 +118,11 @@ HostTensor TorchEngine::similarity(const Tensor& keys, const HostTensor& anchor,
     return gpu::similarity(memory, RowsTensor(keys).rows, anchor, metric);
 }
 
+Leverage TorchEngine::sketchedLeverage(const LeverageRequest& request, const Checkpoint& checkpoint) const {
+    const TorchMemory memory(m_device);
+    return gpu::leverage(memory, RowsTensor(request.rows).rows, request, kvscope::whiteningsOf, checkpoint);
+}
+
 HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
     requireNoSinks(input.rule);
     const TorchMemory memory(m_device);

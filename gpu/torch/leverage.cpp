@@ -1,5 +1,6 @@
 // Leverage of a row: its squared norm once the rows are whitened (expressed in an orthonormal basis of their column
 // space). Heads and chunks go through every step together, as many at once as fit into a batch of memory.
+#include "gpu/primitives/primitives.h"
 #include "gpu/torch/torch_engine.h"
 #include "gpu/torch/torch_tensor.h"
 #include "gpu/torch/whitening.h"
@@ -77,6 +78,9 @@ private:
 } // namespace
 
 Leverage TorchEngine::leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const {
+#if KVSCOPE_HAS_KERNELS
+    if (m_device.runsKernels() && hasLeverageKernel(request)) return sketchedLeverage(request, checkpoint);
+#endif
     const std::int64_t heads = request.rows.size(0), n = request.rows.size(1), d = request.rows.size(2);
     assert(n > 0 && (request.sketch.empty() || request.sketch.shape[1] == d));
     const std::int64_t step = request.chunk > 0 ? std::min(request.chunk, n) : n;

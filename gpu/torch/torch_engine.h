@@ -58,6 +58,10 @@ public:
 #endif
 
 private:
+#if KVSCOPE_HAS_KERNELS
+    Leverage sketchedLeverage(const LeverageRequest& request, const Checkpoint& checkpoint) const;
+#endif
+
     TorchDevice m_device;
     Arithmetic m_arithmetic;
 };

@@ -36,9 +36,9 @@ private slots:
         const HostMemory memory;
         const LayerSize size{512, 1, 2, 16};
         auto kernels = timedKernels(memory, size);
-        QCOMPARE(kernels.size(), std::size_t{12});
+        QCOMPARE(kernels.size(), std::size_t{13});
         for (auto& make : longKernels(memory, size)) kernels.push_back(std::move(make));
-        QCOMPARE(kernels.size(), std::size_t{15});
+        QCOMPARE(kernels.size(), std::size_t{16});
         for (const auto& make : kernels) {
             const TimedKernel kernel = make();
             const std::int64_t before = gpu::emulation::launches();

@@ -60,6 +60,8 @@ private slots:
         QTest::newRow("k-center: 20 centres") << 7 << 21 << 1 << 1;
         QTest::newRow("map: first picture") << 8 << 5 << 2 << 2;
         QTest::newRow("map: pan over known rows") << 9 << 3 << 1 << 1;
+        QTest::newRow("Compactor: sketched leverage") << 10 << 5 << 2 << 2;
+        QTest::newRow("Compactor: sketched, centred leverage") << 11 << 8 << 2 << 2;
     }
 
     void actions() {
@@ -184,6 +186,14 @@ private:
         case 5: gpu::attentionChunkSums(memory, m_allQueries.device(), k, {{}, {}, m_rule, 100}, exact, {}); return;
         case 6: gpu::balancingWalks(memory, k, v, walks, exact, {}); return;
         case 7: gpu::greedyCenters(memory, k, centers, {}); return;
+        case 10:
+        case 11: {
+            LeverageRequest leverage{
+                {}, {{2, kWidth, 4}, std::vector<float>(2 * kWidth * 4)}, LeverageRoute::Cholesky, action == 11};
+            for (std::size_t i = 0; i < leverage.sketch.data.size(); ++i) leverage.sketch.data[i] = float(i % 7);
+            gpu::leverage(memory, k, leverage, whiteningsOf, {});
+            return;
+        }
         case 9: map.rowLogSumExps = {{2, kQueries}, std::vector<float>(2 * kQueries, 3)}; [[fallthrough]];
         default: gpu::attentionMap(memory, q, k, map, exact, {});
         }

@@ -57,6 +57,12 @@ public:
         const OnDevice keys = put(input.keys), values = put(input.values);
         return gpu::balancingWalks(*m_memory, keys.rows, values.rows, input, m_arithmetic, checkpoint);
     }
+#if KVSCOPE_HAS_CPU_ENGINE
+    Leverage leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const override {
+        if (!gpu::hasLeverageKernel(request)) return m_rest->leverage(request, checkpoint);
+        return gpu::leverage(*m_memory, put(request.rows).rows, request, kvscope::whiteningsOf, checkpoint);
+    }
+#endif
     HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override {
         const OnDevice q = put(input.queries), k = put(input.keys);
         return gpu::attentionColumnSums(*m_memory, q.rows, k.rows, input, m_arithmetic, checkpoint);

@@ -104,6 +104,9 @@ std::vector<EngineCase> compactorCases() {
     addRoutes(cases, "plain", {keys});
     addRoutes(cases, "centred", {.rows = keys, .centred = true});
     addRoutes(cases, "sketched", {keys, randomBlock(85, 2, 24, 9, 0.3)});
+    addRoutes(cases, "sketched-centred", {keys, randomBlock(85, 2, 24, 9, 0.3), true});
+    addRoutes(cases, "sketched-wide", {randomBlock(97, 2, 140, 299, 1, 0.5), randomBlock(98, 1, 299, 64, 0.1), true});
+    addRoutes(cases, "sketched-rank-deficient", {deficient(150, 20), randomBlock(99, 2, 20, 20, 0.3)});
     addRoutes(cases, "one-sketch-centred-chunks", {keys, randomBlock(86, 1, 24, 10, 0.3), true, 64});
     addRoutes(cases, "short-tail", {.rows = keys, .centred = true, .chunk = 299});
     addRoutes(cases, "ridge", {.rows = keys, .centred = true, .regulariser = Regulariser::Ridge, .strength = 5});
@@ -112,13 +115,13 @@ std::vector<EngineCase> compactorCases() {
     addRoutes(cases, "fewer-rows-than-columns", {randomBlock(87, 3, 5, 16)});
     addRoutes(cases, "one-row", {randomBlock(88, 2, 1, 6)});
     addRoutes(cases, "several-parts", {.rows = randomBlock(89, 1, 5003, 12, 1, 2), .centred = true});
-    addRoutes(cases, "several-parts-of-heads", {randomBlock(94, 3, 2100, 12, 1, 1), randomBlock(95, 3, 12, 7, 0.4)});
+    addRoutes(cases, "sketched-parts-of-heads", {randomBlock(94, 3, 2100, 12, 1, 1), randomBlock(95, 3, 12, 7, 0.4)});
     for (const LeverageRoute route : {LeverageRoute::Svd, LeverageRoute::Qr})
         cases.push_back(leverageCase("ill-conditioned", {.rows = illConditioned(2600, 12)}, route));
     addRoutes(cases, "mixed-heads", {mixedHeads(130, 9)});
     addRoutes(cases, "mixed-heads-centred-chunks", {.rows = mixedHeads(130, 9), .centred = true, .chunk = 40});
     addRoutes(cases, "zero-keys", {naive::Block{2, 40, 8, std::vector<float>(640, 0.0F)}});
-    addRoutes(cases, "equal-keys-centred",
+    addRoutes(cases, "sketched-equal-keys-centred",
               {.rows = naive::Block{1, 40, 8, std::vector<float>(320, 0.7F)},
                .sketch = randomBlock(90, 1, 8, 5),
                .centred = true});

@@ -8,6 +8,7 @@
 #include "gpu/kernels/balancing_walk.h"
 #include "gpu/kernels/greedy_centers.h"
 #include "gpu/kernels/key_similarity.h"
+#include "gpu/kernels/leverage.h"
 #include "gpu/kernels/weighted_attention.h"
 #include "tests/support/kernel_rows.h"
 
@@ -84,6 +85,34 @@ public:
                 },
                 Rate::Double,
                 target};
+    }
+
+    /// Both passes over the rows; what the host makes of the Gram matrices in between stands still.
+    TimedKernel leverage(std::int64_t columns) const {
+        Held held;
+        LeverageCall call;
+        call.rows = rows(held, 3, m_size.kvHeads, m_size.tokens);
+        call.sketches = m_size.kvHeads;
+        call.columns = columns;
+        const auto entries = static_cast<std::size_t>(m_size.kvHeads * columns);
+        call.sketch = held.copy(m_memory, std::vector<float>(entries * static_cast<std::size_t>(m_size.width), 0.1F));
+        call.directions = held.copy(m_memory, std::vector<double>(entries * static_cast<std::size_t>(columns), 0.1));
+        call.grams = held.list<double>(m_memory, m_size.kvHeads * columns * columns);
+        call.scores = held.list<float>(m_memory, m_size.kvHeads * m_size.tokens);
+        call.scratch = held.list<double>(m_memory, leverageScratch(call));
+        LeverageCall first = call;
+        first.directions = nullptr;
+        const std::int64_t blocks = leverageBlocks(call.rows);
+        const auto k = static_cast<double>(columns);
+        return {"leverage, sketch " + std::to_string(columns) + ", Gram matrices and scores",
+                2 * keyBytes() + 4 * perToken(),
+                4 * numbers() * k + perToken() * k * (k + 1),
+                [held, first, call, blocks](Stream stream) {
+                    sketchedGrams(first, 0, blocks, stream);
+                    leverageScores(call, 0, blocks, stream);
+                },
+                Rate::Double,
+                {}};
     }
 
     TimedKernel centers() const {
@@ -297,6 +326,7 @@ std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memor
         [work, n] { return work->sums("H2O, all causal queries", n, kFast, false, {.flashTimes = 1.5}); },
         [work] { return work->walks(kExact, {.seconds = 3e-3}); },
         [work] { return work->walks(kFast, {.seconds = 0.4e-3}); },
+        [work] { return work->leverage(64); },
         [work] { return work->centers(); },
         [work, n] { return work->kept(std::min<std::int64_t>(256, n / 2), kExact); },
         [work, n] { return work->kept(std::min<std::int64_t>(256, n / 2), kFast); },
