@@ -186,7 +186,8 @@ public:
         KVSCOPE_UNROLL for (auto& row : values) {
             KVSCOPE_UNROLL for (Number& value : row) {
                 const Number scaled = value * m_scaling;
-                value = (m_softcap > 0 ? m_softcap * softmaxTanh(scaled * m_inverseSoftcap) : scaled) * kLogitsPerNat<Number>;
+                value = (m_softcap > 0 ? m_softcap * softmaxTanh(scaled * m_inverseSoftcap) : scaled) *
+                        kLogitsPerNat<Number>;
             }
         }
     }

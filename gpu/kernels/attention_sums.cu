@@ -6,6 +6,8 @@
 #include "gpu/kernels/attention_tiles.h"
 #include "gpu/kernels/stop_word.h"
 
+#include <cassert>
+
 namespace kvscope::gpu {
 
 namespace {
@@ -63,7 +65,7 @@ public:
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
             Number largest = m_rows[slot].rowMax;
             KVSCOPE_UNROLL for (const Number value : values[slot]) largest = largerOf(largest, value);
-            shift[slot] = raise(m_rows[slot], largest);
+            shift[slot] = updateMax(m_rows[slot], largest);
         }
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) m_rows[slot].rowSum +=
@@ -74,7 +76,7 @@ public:
     /// The sums of a row over the warp's columns, of natural logits; the lanes of the row get the same.
     __device__ __forceinline__ OnlineSoftmax<double> ofRow(int slot) {
         OnlineSoftmax<Number>& row = m_rows[slot];
-        raise(row, overRow(row.rowMax, [](Number a, Number b) { return largerOf(a, b); }));
+        updateMax(row, overRow(row.rowMax, [](Number a, Number b) { return largerOf(a, b); }));
         const Number sum = overRow(row.rowSum, [](Number a, Number b) { return a + b; });
         return {double(row.rowMax * m_factor) / double(kLogitsPerNat<Number>), double(sum)};
     }
@@ -82,7 +84,7 @@ public:
 private:
     /// Makes rowSum one of e^(logit - largest). Returns the shift of logits: nothing was seen yet where largest is
     /// -infinity, and e^-infinity is 0.
-    __device__ __forceinline__ Number raise(OnlineSoftmax<Number>& row, Number largest) const {
+    __device__ __forceinline__ Number updateMax(OnlineSoftmax<Number>& row, Number largest) const {
         const Number shift = largest == -Number(__builtin_inff()) ? Number(0) : -(largest * m_factor);
         row = {largest, row.rowSum * powerOf(multiplyAdd(row.rowMax, m_factor, shift))};
         return shift;
@@ -269,6 +271,7 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
 void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream stream, std::int64_t begin,
                          std::int64_t end) {
     const AttentionCall& a = sums.attention;
+    assert(a.largestGroup <= kTotals);
     end = end < keyTilesOf(a) ? end : keyTilesOf(a);
     withTile<16, 64>(a, [&](auto tile) {
         using Tile = decltype(tile);

@@ -57,7 +57,7 @@ struct Group {
     bool isLogits;
 
     /// What sums of heads are multiplied by.
-    __device__ __forceinline__ double share() const { return rule == HeadRule::Mean ? 1.0 / members : 1.0; }
+    __device__ __forceinline__ double meanFactor() const { return rule == HeadRule::Mean ? 1.0 / members : 1.0; }
 };
 
 /// The larger one; NaN is larger than all.
@@ -172,7 +172,7 @@ public:
     using Values = Number[Tile::kSlots][Tile::kPerSlot];
 
     __device__ __forceinline__ MapCells(const Shared<Tile>& s, const MapCall& call, const Group& group, PixelSpan span)
-        : m_s(s), m_call(call), m_group(group), m_span(span), m_share(Number(group.share())) {
+        : m_s(s), m_call(call), m_group(group), m_span(span), m_meanFactor(Number(group.meanFactor())) {
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
             m_pixels[slot] = s.keyPixels[Tile::rowOf(slot)];
             m_best[slot] = kNothing;
@@ -202,13 +202,14 @@ private:
     static constexpr Number kNothing = -Number(__builtin_inff());
 
     __device__ __forceinline__ unsigned bitsOf(Number cell) const {
-        return pixelBits(static_cast<float>(cell * m_share));
+        return pixelBits(static_cast<float>(cell * m_meanFactor));
     }
 
     /// A tile without masks inside one row of pixels.
     __device__ __forceinline__ void addWhole(const Values& weights) {
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
             if (!ownsCell<Tile>(m_group.places, k)) continue;
+            m_isHeld = ~0U;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
                 m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
                 keySums[slot] += weights[slot][k];
@@ -229,12 +230,14 @@ private:
                     walk.isWhole() || isSeen(a, m_s.rows[walk.place], column, m_s.keys, Tile::rowOf(slot));
                 if (!owns || m_pixels[slot] < 0 || !seen) continue;
                 keySums[slot] += weights[slot][k];
-                if (isOneRow)
+                if (isOneRow) {
                     m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
-                else if (m_span.isFew())
+                    m_isHeld |= 1U << slot;
+                } else if (m_span.isFew()) {
                     cells.raise(m_pixels[slot] == m_span.first, bitsOf(weights[slot][k]));
-                else
+                } else {
                     raisePixel(m_call, y, m_pixels[slot], bitsOf(weights[slot][k]));
+                }
             }
             if (isOneRow || !m_span.isFew()) continue;
             cells.gather(kAcrossRows);
@@ -247,10 +250,11 @@ private:
         if (m_y >= 0) {
             TwoPixels cells;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-                if (m_pixels[slot] >= 0 && !(m_best[slot] == kNothing))
+                if (m_pixels[slot] >= 0 && (m_isHeld >> slot & 1) != 0)
                     cells.raise(m_pixels[slot] == m_span.first, bitsOf(m_best[slot]));
                 m_best[slot] = kNothing;
             }
+            m_isHeld = 0;
             cells.gather(kWarp - 1);
             if (Tile::lane() == 0) cells.write(m_call, m_y, m_span);
         }
@@ -261,9 +265,10 @@ private:
     const MapCall& m_call;
     const Group& m_group;
     PixelSpan m_span;
-    Number m_share;
+    Number m_meanFactor;
     std::int32_t m_y = -1, m_pixels[Tile::kSlots];
     Number m_best[Tile::kSlots];
+    std::uint32_t m_isHeld = 0; ///< a bit for each slot: a cell lies in m_best
 };
 
 /// Writes the sums of the block's keys.
@@ -278,7 +283,7 @@ __device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to, const 
     if (threadIdx.x >= kTile) return;
     double sum = 0;
     for (int warp = 0; warp < Tile::kColumnWarps; ++warp) sum += double(s.keySums[warp][threadIdx.x]);
-    to[threadIdx.x] = group.isLogits ? 0 : sum * group.share();
+    to[threadIdx.x] = group.isLogits ? 0 : sum * group.meanFactor();
 }
 
 template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kMapBlocks) mapKernel(MapCall call) {

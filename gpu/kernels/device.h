@@ -24,8 +24,9 @@ struct Grid {
     std::int64_t x = 1, y = 1, z = 1; ///< blocks
 };
 
-/// Whether the device lets a kernel begin before the one in front of it has ended; defined in launch_check.cu.
-bool overlapsLaunches();
+/// Whether the kernel was compiled with the instruction that waitForWorkBefore() needs, which code for older GPUs lacks
+/// wherever it runs; defined in launch_check.cu.
+bool waitsForWorkBefore(const void* kernel);
 
 /// In a kernel that is launched early: waits for the work enqueued before; nothing may be read or written earlier.
 __device__ __forceinline__ void waitForWorkBefore() {
@@ -60,7 +61,7 @@ void launch(const char* name, void (*kernel)(Argument), Grid grid, int threads, 
     launch.dynamicSmemBytes = sharedBytes;
     launch.stream = stream;
     launch.attrs = &overlap;
-    launch.numAttrs = early && overlapsLaunches() ? 1 : 0;
+    launch.numAttrs = early && waitsForWorkBefore(reinterpret_cast<const void*>(kernel)) ? 1 : 0;
     checkCuda(cudaLaunchKernelEx(&launch, kernel, argument), name);
 }
 

@@ -14,7 +14,7 @@ enum class ElementType : std::int32_t { Float32, BFloat16, Float16 };
 constexpr std::int64_t bytesOf(ElementType type) { return type == ElementType::Float32 ? 4 : 2; }
 
 /// Exact: products and sums in double, the index contract, results rounded to float once.
-/// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.
+/// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract; float rows are multiplied exactly.
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
 
 /// How the host stops launches that are long: it sets words[0]; kernels write the piece of work that they begin to

@@ -15,7 +15,7 @@ template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Co
 public:
     using Value = double;
     static constexpr int kDepth = 128, kSlice = 16;
-    static constexpr int kBlocks = 2, kMapBlocks = 2, kWeightedBlocks = 1;     ///< of a multiprocessor, by registers
+    static constexpr int kBlocks = 2, kMapBlocks = 2, kWeightedBlocks = 1; ///< of a multiprocessor, by registers
     static constexpr int kValueRows = kTile * kSlice / kDepth; ///< moving values per slice, kDepth columns wide
     static_assert(Base::kThreads * kAhead == kTile * kSlice);
 
@@ -60,9 +60,9 @@ public:
                 ahead();
             const int at = static_cast<int>(depth % kDepth), end = static_cast<int>(left < kSlice ? left : kSlice);
             if (end == kSlice) {
-                KVSCOPE_UNROLL for (int c = 0; c < kSlice; c += 4) addProducts(s, slice, at, c, sums);
+                KVSCOPE_UNROLL for (int c = 0; c < kSlice; c += 8) addProducts(s, slice, at, c, sums);
             } else {
-                KVSCOPE_ROLL for (int c = 0; c < end; c += 4) addProducts(s, slice, at, c, sums);
+                KVSCOPE_ROLL for (int c = 0; c < end; c += 8) addProducts(s, slice, at, c, sums);
             }
         }
         KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) {
@@ -169,15 +169,25 @@ private:
         }
     }
 
-    /// Adds the products over four elements: those from `at` + c on of the fixed rows, from c on of the slice.
+    /// Adds the products over eight elements: those from `at` + c on of the fixed rows, from c on of the slice.
     static __device__ __forceinline__ void addProducts(const Shared& s, const double (&slice)[kTile][kSlice + 4],
                                                        int at, int c, double (&sums)[Base::kSlots][Columns / 8][2]) {
         const int g = Base::lane() / 4, t = Base::lane() % 4;
-        double a[Base::kSlots];
-        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) a[slot] = s.fixed[Base::rowOf(slot)][at + c + t];
+        double a[Base::kSlots][2];
+        KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) {
+            const double* row = &s.fixed[Base::rowOf(slot)][at + c + t];
+            a[slot][0] = row[0], a[slot][1] = row[4];
+        }
         KVSCOPE_UNROLL for (int n = 0; n < Columns / 8; ++n) {
-            const double b = slice[Base::warpColumn() + n * 8 + g][c + t];
-            KVSCOPE_UNROLL for (int slot = 0; slot < Base::kSlots; ++slot) multiplyDoubles(sums[slot][n], a[slot], b);
+            const double* column = &slice[Base::warpColumn() + n * 8 + g][c + t];
+            const double b[2] = {column[0], column[4]};
+            if constexpr (Base::kSlots == 1) {
+                multiplyDoubles(sums[0][n], a[0][0], b[0]);
+                multiplyDoubles(sums[0][n], a[0][1], b[1]);
+            } else {
+                static_assert(Base::kSlots == 2);
+                multiplyDoubles(sums[0][n], sums[1][n], a[0], a[1], b);
+            }
         }
     }
 

@@ -18,8 +18,6 @@ struct Float16 {
     std::uint16_t bits;
 };
 
-KVSCOPE_PORTABLE double widened(double x) { return x; }
-
 KVSCOPE_PORTABLE float widened(float x) { return x; }
 
 KVSCOPE_PORTABLE float widened(BFloat16 x) { return __builtin_bit_cast(float, std::uint32_t{x.bits} << 16); }

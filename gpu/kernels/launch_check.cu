@@ -1,4 +1,4 @@
-// The one place where a CUDA error becomes an exception, and what launches ask of the device.
+// The one place where a CUDA error becomes an exception, and what launches ask of a kernel.
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/device_error.h"
 
@@ -8,11 +8,15 @@ void checkCuda(cudaError_t error, const char* during) {
     if (error != cudaSuccess) throw DeviceError(static_cast<int>(error), cudaGetErrorString(error), during);
 }
 
-bool overlapsLaunches() {
-    int device = 0, major = 0;
-    checkCuda(cudaGetDevice(&device), "asking for the device");
-    checkCuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");
-    return major >= 9;
+bool waitsForWorkBefore(const void* kernel) {
+    thread_local const void* last = nullptr; // k-center asks about one kernel a thousand times
+    thread_local bool waits = false;
+    if (kernel == last) return waits;
+    cudaFuncAttributes compiled{};
+    checkCuda(cudaFuncGetAttributes(&compiled, kernel), "asking for a kernel");
+    last = kernel;
+    waits = compiled.ptxVersion >= 90;
+    return waits;
 }
 
 } // namespace kvscope::gpu

@@ -56,12 +56,6 @@ KVSCOPE_PORTABLE double softmaxTanh(double x) { return 1.0 - 2.0 / (softmaxExp(2
 
 KVSCOPE_PORTABLE float softmaxTanh(float x) { return tanhf(x); }
 
-/// The logit after scaling and softcap.
-template <class Number> KVSCOPE_PORTABLE Number shapedLogit(Number product, Number scaling, Number softcap) {
-    const Number scaled = product * scaling;
-    return softcap > 0 ? softcap * softmaxTanh(scaled / softcap) : scaled;
-}
-
 /// rowSum = sum of e^(l - rowMax) over the logits l so far, rowMax = their maximum. No logit yet: rowMax -infinity,
 /// rowSum 0. NaN stays.
 template <class Number> struct OnlineSoftmax {

@@ -17,7 +17,7 @@ public:
     using Value = float;
     static constexpr int kDepth = 128, kPad = 8;
     static constexpr int kBlocks = 4, kMapBlocks = 3, kWeightedBlocks = 2; ///< of a multiprocessor, by registers
-    using Matrix = std::uint16_t[kTile][kDepth + kPad];    ///< the pad puts rows of a fragment into different banks
+    using Matrix = std::uint16_t[kTile][kDepth + kPad]; ///< the pad puts rows of a fragment into different banks
 
     struct Shared {
         alignas(16) Matrix tiles[2];

@@ -30,7 +30,6 @@ template <int Rows, int Columns> struct WarpTile {
     static constexpr int kThreads = (kTile / Rows) * (kTile / Columns) * kWarp;
     static constexpr int kSlots = Rows / 8, kPerSlot = Columns / 4;
     static constexpr int kColumnWarps = kTile / Columns;
-    static constexpr int kParts = 4 * kColumnWarps; ///< threads that share a row
 
     static __device__ __forceinline__ int lane() { return threadIdx.x % kWarp; }
     static __device__ __forceinline__ int warpRow() { return threadIdx.x / kWarp % (kTile / Rows) * Rows; }
@@ -38,7 +37,6 @@ template <int Rows, int Columns> struct WarpTile {
     static __device__ __forceinline__ int rowOf(int slot) { return warpRow() + slot * 8 + lane() / 4; }
     static __device__ __forceinline__ int columnOf(int k) { return warpColumn() + k / 2 * 8 + lane() % 4 * 2 + k % 2; }
     static __device__ __forceinline__ int columnWarp() { return warpColumn() / Columns; }
-    static __device__ __forceinline__ int part() { return columnWarp() * 4 + lane() % 4; }
 };
 
 /// Bytes that are loaded at once.

@@ -7,13 +7,13 @@
 
 namespace kvscope::gpu {
 
-/// Enqueues the launches of one call and waits for them. Nothing is waited for in between: every block of threads looks
+/// Enqueues the launches of one call and waits for them. Nothing is waited for in between: blocks of threads look
 /// at the stop word when it begins and leaves once it is set, so a stop acts within a piece. Pieces bound the time of
 /// one launch, because display drivers end a kernel that runs for seconds; results must not depend on them. Work of a
 /// few milliseconds has no stop word: whoever copies its results out waits for it.
 class LongWork {
 public:
-    static constexpr double kPieceOperations = 4e11; ///< less than a second where double is slow
+    static constexpr double kPieceOperations = 1e11; ///< less than a second where double is slow
 
     /// `operations` of all calls of each() together.
     LongWork(const DeviceMemory& memory, Checkpoint checkpoint, double operations);
@@ -46,7 +46,7 @@ private:
     double m_operations;
     std::shared_ptr<std::int32_t> m_words; ///< null: short work
     std::shared_ptr<unsigned> m_seen;
-    std::vector<double> m_begun{0};        ///< [k]: operations before piece k
+    std::vector<double> m_begun{0}; ///< [k]: operations before piece k
     bool m_isDone = false;
 };
 

@@ -108,7 +108,7 @@ private slots:
         QVERIFY(std::ranges::none_of(sums, [](float x) { return x == -1; }));
     }
 
-    /// Long work: pieces of at most 4e11 operations, progress while the device is busy, a stop that sets the word and
+    /// Long work: pieces of at most 1e11 operations, progress while the device is busy, a stop that sets the word and
     /// waits until nothing uses the call's memory.
     void longWorkReportsAndStops() {
         std::stop_source stop;
@@ -122,8 +122,8 @@ private slots:
         std::int32_t* words = nullptr;
         std::vector<std::int64_t> pieces;
         const auto waitUntilStopped = [&] {
-            LongWork work(memory, checkpoint, 16e11);
-            work.each(4, 4e11, [&](std::int64_t begin, std::int64_t end, const StopWord& word) {
+            LongWork work(memory, checkpoint, 4e11);
+            work.each(4, 1e11, [&](std::int64_t begin, std::int64_t end, const StopWord& word) {
                 words = word.words;
                 pieces.push_back(end - begin);
                 if (begin == 1) words[1] = word.piece; // as its first block would
@@ -132,7 +132,7 @@ private slots:
         };
         QVERIFY_THROWS_EXCEPTION(Cancelled, waitUntilStopped());
         QCOMPARE(pieces, (std::vector<std::int64_t>{1, 1, 1, 1}));
-        QCOMPARE(reports, (std::vector<double>{0, 4e11, 4e11}));
+        QCOMPARE(reports, (std::vector<double>{0, 1e11, 1e11}));
         QCOMPARE(memory.waits, 1);
     }
 

@@ -152,7 +152,8 @@ private slots:
         const TestRows data(7, ElementType::Float16, 1, 300, 16);
         Leveraged stopped(data, 6, false);
         std::vector<std::int32_t> words{1, 0};
-        stopped.call.stop = {words.data(), 3};
+        unsigned seen = 0;
+        stopped.call.stop = {words.data(), &seen, 3};
         stopped.call.directions = stopped.directions.data();
         leverageScores(stopped.call, 0, leverageBlocks(stopped.call.rows), nullptr);
         QCOMPARE(words[1], 3);

@@ -94,12 +94,12 @@ def loop_facts(cuobjdump, path, architecture):
     for function, instructions in functions.items():
         local = calls = conversions = loads = 0
         for body in loops(instructions):
-            tensor = count(body, "HMMA")
+            tensor = count(body, "(HMMA|DMMA)")
             local = max(local, count(body, "(LDL|STL)"))
             if tensor or count(body, "(DFMA|FFMA)") > 16 and count(body, "LDS") > 8:  # products of tiles
                 conversions = max(conversions, count(body, r"F2F\.F32\.F64"))
                 inner = not any(len(other) < len(body) and set(other) < set(body) for other in loops(instructions)
-                                if count(other, "(HMMA|DFMA|FFMA)"))
+                                if count(other, "(HMMA|DMMA|DFMA|FFMA)"))
                 if inner:
                     calls = max(calls, count(body, "CALL"))
                     loads = max(loads, count(body, "LDS") / tensor if tensor else 0)

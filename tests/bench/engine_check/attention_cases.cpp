@@ -113,6 +113,10 @@ void addColumnCases(std::vector<EngineCase>& cases) {
     naive::Attention many = attention(33, 75, 16, 4); // enough lanes for the fast path
     many.rule.softcap = 5;
     addColumnCase(cases, "softcap-many-queries", many);
+    naive::Attention shared = attention(11, 90, 16); // of more heads than a kernel takes at once
+    shared.queries = randomBlock(23, 39, 11, 16);
+    for (std::int32_t head = 6; head < 39; ++head) shared.rule.gqaGroupOf.push_back(head % 7 == 0 ? 0 : 1);
+    addColumnCase(cases, "many-heads", shared);
     naive::Attention sliding = attention(40, 150, 16);
     sliding.rule.slidingWindow = 13;
     addColumnCase(cases, "sliding-window", sliding);
