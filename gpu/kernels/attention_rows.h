@@ -1,72 +1,10 @@
 #pragma once
 
-#include "gpu/kernels/attention_call.h"
 #include "gpu/kernels/softmax_steps.h"
-#include "gpu/kernels/warp_tile.h"
+#include "gpu/kernels/tile_places.h"
 
-#include <bit>
-
-// Which queries and keys make up a tile. One side of a tile holds queries and, for each query, the query heads of one
-// GQA group: as many places as the next power of two, so that a place belongs to the same head in every tile. Places
-// without a query head are read as zeros, and nobody reads what comes of them.
+// Which queries and keys make up a tile, and which tiles meet.
 namespace kvscope::gpu {
-
-/// Rows of one side of a tile, in shared memory.
-struct TileSide {
-    std::int64_t offsets[kTile];   ///< in elements; -1: no such row
-    std::int64_t positions[kTile]; ///< time
-    std::int64_t rowSlots[kTile];  ///< of queries: slot * R + query, the place in [slots, R]; -1: no such query
-};
-
-/// Log2 of the places per query.
-KVSCOPE_PORTABLE std::int32_t placeBitsOf(const AttentionCall& call) {
-#if defined(__CUDA_ARCH__)
-    return 32 - __clz(call.largestGroup - 1);
-#else
-    return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint32_t>(call.largestGroup - 1)));
-#endif
-}
-
-KVSCOPE_PORTABLE std::int64_t queriesPerTile(const AttentionCall& call) { return kTile >> placeBitsOf(call); }
-
-/// A query of a tile and the number of its head in the group.
-struct PlacedQuery {
-    std::int32_t query, member;
-};
-
-/// Which places belong to one query. Where queries are the columns of a tile (WarpTile), bit 0 of a place is one of two
-/// neighbours, bits 1 and 2 are the lane, and the others count eights of columns. Heads take bit 0, bit 3, the lane and
-/// bit 4, in this order: a thread has all of four heads, and up to sixteen heads are the same ones in every sixteen
-/// places.
-class PlaceRule {
-public:
-    KVSCOPE_PORTABLE explicit PlaceRule(const AttentionCall& call)
-        : bits(placeBitsOf(call)), lanes(bits < 3   ? 0
-                                         : bits < 4 ? 1
-                                                    : 2),
-          m_high(bits < 2   ? 3
-                 : bits < 5 ? 4
-                            : 5) {}
-
-    KVSCOPE_PORTABLE PlacedQuery at(std::int32_t place) const {
-        if (bits == 0) return {place, 0};
-        const std::int32_t lane = place >> 1 & 3, eight = m_high > 3 ? place >> 3 & 1 : 0,
-                           sixteen = m_high > 4 ? place >> 4 & 1 : 0;
-        return {lane >> lanes | place >> m_high << (2 - lanes),
-                (place & 1) | eight << 1 | (lane & ((1 << lanes) - 1)) << 2 | sixteen << 4};
-    }
-    KVSCOPE_PORTABLE std::int32_t placeOf(const PlacedQuery& q) const {
-        if (bits == 0) return q.query;
-        const std::int32_t lane = (q.member >> 2 & ((1 << lanes) - 1)) | (q.query & ((1 << (2 - lanes)) - 1)) << lanes;
-        return (q.member & 1) | lane << 1 | (q.member >> 1 & 1) << 3 | q.member >> 4 << 4 |
-               q.query >> (2 - lanes) << m_high;
-    }
-
-    std::int32_t bits, lanes; ///< log2 of the places, and of the lanes, that share a query
-
-private:
-    std::int32_t m_high; ///< first bit of a place beyond the heads and the lane
-};
 
 KVSCOPE_PORTABLE std::int64_t rowTilesOf(const AttentionCall& call) {
     return (call.queryCount + queriesPerTile(call) - 1) / queriesPerTile(call);
@@ -209,49 +147,5 @@ KVSCOPE_PORTABLE bool isWhole(const AttentionCall& call, std::int64_t kvHead, st
     return (rowTile + 1) * queriesPerTile(call) <= call.queryCount && (keyTile + 1) * kTile <= call.keys.rows &&
            allSeen(call.mask, spanOfRows(call, rowTile), spanOfKeys(call, kvHead, keyTile));
 }
-
-/// The tiles of `range` of which nothing is masked: neighbours, because positions ascend. All threads call it together;
-/// `words` are two in shared memory.
-template <class IsWhole>
-__device__ __forceinline__ TileRange wholeTiles(unsigned (&words)[2], TileRange range, int threads,
-                                                const IsWhole& isWhole) {
-    if (threadIdx.x < 2) words[threadIdx.x] = 0;
-    __syncthreads();
-    unsigned end = 0, beforeBegin = 0; // counted from the ends of the range, so that both are maxima
-    for (std::int64_t tile = range.begin + threadIdx.x; tile < range.end; tile += threads) {
-        if (!isWhole(tile)) continue;
-        end = static_cast<unsigned>(tile + 1 - range.begin);
-        beforeBegin = beforeBegin > 0 ? beforeBegin : static_cast<unsigned>(range.end - tile);
-    }
-    if (end > 0) {
-        atomicMax(&words[0], end);
-        atomicMax(&words[1], beforeBegin);
-    }
-    __syncthreads();
-    return {range.end - words[1], range.begin + words[0]};
-}
-
-/// A walk over tiles of moving rows: three of them are placed in shared memory at a time, so that one barrier per tile
-/// is enough.
-struct TileWalk {
-    int tile, end, wholeBegin, wholeEnd;
-    int place = 0, stage = 0;
-
-    __device__ __forceinline__ explicit TileWalk(TileRange tiles, TileRange wholeOnes)
-        : tile(static_cast<int>(tiles.begin)), end(static_cast<int>(tiles.end)),
-          wholeBegin(static_cast<int>(wholeOnes.begin)), wholeEnd(static_cast<int>(wholeOnes.end)) {}
-    __device__ __forceinline__ bool isAtEnd() const { return tile >= end; }
-    __device__ __forceinline__ bool isLast() const { return tile + 1 >= end; }
-    __device__ __forceinline__ bool isWhole() const { return tile >= wholeBegin && tile < wholeEnd; }
-    __device__ __forceinline__ int placeAfter(int tiles) const {
-        const int sum = place + tiles;
-        return sum < 3 ? sum : sum - 3;
-    }
-    __device__ __forceinline__ void step() {
-        ++tile;
-        place = placeAfter(1);
-        stage = 1 - stage;
-    }
-};
 
 } // namespace kvscope::gpu

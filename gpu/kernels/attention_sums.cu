@@ -257,7 +257,7 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
     const AttentionCall& a = sums.attention;
     const bool isLast = end >= rowTilesOf(a);
     const SumsCall call{sums, splitsOf(a), nullptr, {begin, isLast ? rowTilesOf(a) : end}};
-    withTile<32, 32>(a, [&](auto tile) {
+    withTile<16, 64>(a, [&](auto tile) {
         using Tile = decltype(tile);
         launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits}, Tile::kThreads,
                sizeof(SoftmaxShared<Tile>), stream, call);

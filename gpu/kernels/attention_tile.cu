@@ -372,7 +372,7 @@ void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t be
     const Grid pixels{(tile.height * tile.width + kPixelThreads - 1) / kPixelThreads};
     const bool isLast = endTile >= grid.keyTiles;
     if (beginTile == 0) launch("clearing the map", clearPixelsKernel, pixels, kPixelThreads, 0, stream, call);
-    withTile<16, 64>(tile.attention, [&](auto kind) {
+    withTile<32, 32>(tile.attention, [&](auto kind) {
         using Tile = decltype(kind);
         launch("attention map", mapKernel<Tile>, {(isLast ? grid.keyTiles : endTile) - beginTile, grid.splits},
                Tile::kThreads, sizeof(Shared<Tile>), stream, call);

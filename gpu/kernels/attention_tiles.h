@@ -1,8 +1,8 @@
 #pragma once
 
-#include "gpu/kernels/attention_rows.h"
 #include "gpu/kernels/double_products.h"
 #include "gpu/kernels/tensor_products.h"
+#include "gpu/kernels/tile_walk.h"
 
 // What the attention kernels do with tiles of products.
 namespace kvscope::gpu {

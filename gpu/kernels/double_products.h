@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/kernels/tensor_cores.h"
-#include "gpu/kernels/warp_tile.h"
+#include "gpu/kernels/tile_pieces.h"
 
 namespace kvscope::gpu {
 
@@ -10,7 +10,7 @@ namespace kvscope::gpu {
 /// one before is multiplied. Two slices take turns, so that one barrier each is enough.
 template <int Rows, int Columns> class DoubleProducts : public WarpTile<Rows, Columns> {
     using Base = WarpTile<Rows, Columns>;
-    static constexpr int kAhead = 4; ///< elements of a slice per thread
+    static constexpr int kAhead = kPieceElements; ///< elements of a slice per thread
 
 public:
     using Value = double;
@@ -39,7 +39,7 @@ public:
         fetch(s, first, 0);
     }
 
-    __device__ __forceinline__ void fetch(Shared&, const TileRows& next, int) { load(slicePiece(next, 0)); }
+    __device__ __forceinline__ void fetch(Shared&, const TileRows& next, int) { m_ahead.load(slicePiece(next, 0)); }
 
     template <class Ahead>
     __device__ __forceinline__ void multiply(Shared& s, const TileRows& fixed, const TileRows& moving, int,
@@ -52,10 +52,10 @@ public:
                 hold(s, fixed, depth);
             }
             auto& slice = s.turns[takeTurn()].slice;
-            storeTo(&slice[sliceRow()][sliceColumn()], slicePiece(moving, depth));
+            m_ahead.storeTo(&slice[sliceRow()][sliceColumn()], slicePiece(moving, depth));
             __syncthreads();
             if (left > kSlice)
-                load(slicePiece(moving, depth + kSlice));
+                m_ahead.load(slicePiece(moving, depth + kSlice));
             else
                 ahead();
             const int at = static_cast<int>(depth % kDepth), end = static_cast<int>(left < kSlice ? left : kSlice);
@@ -72,7 +72,7 @@ public:
 
     /// Begins to load the columns [column, column + kDepth) of the first values of a tile.
     __device__ __forceinline__ void fetchValues(Shared&, const TileRows& values, std::int64_t column) {
-        load(valuePiece(values, column, 0));
+        m_ahead.load(valuePiece(values, column, 0));
     }
 
     /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
@@ -86,10 +86,10 @@ public:
         const int g = Base::lane() / 4, t = Base::lane() % 4;
         KVSCOPE_UNROLL for (int first = 0; first < kTile; first += kValueRows) {
             auto& turn = s.turns[takeTurn()].values;
-            storeTo(&turn[valueRow()][valueColumn()], valuePiece(values, column, first));
+            m_ahead.storeTo(&turn[valueRow()][valueColumn()], valuePiece(values, column, first));
             __syncthreads();
             if (first + kValueRows < kTile)
-                load(valuePiece(values, column, first + kValueRows));
+                m_ahead.load(valuePiece(values, column, first + kValueRows));
             else
                 ahead();
             KVSCOPE_UNROLL for (int k = 0; k < kValueRows / 4; ++k) {
@@ -110,60 +110,18 @@ private:
     static __device__ __forceinline__ int valueRow() { return threadIdx.x / (kDepth / kAhead); }
     static __device__ __forceinline__ int valueColumn() { return threadIdx.x % (kDepth / kAhead) * kAhead; }
 
-    /// Four neighbouring elements of one row, which a thread takes from global to shared memory.
-    struct Piece {
-        const TileRows& from;
-        int row;
-        std::int64_t c;
-
-        __device__ __forceinline__ std::int64_t element() const { return from.offsets[row] + c; }
-        __device__ __forceinline__ std::int64_t left() const { return from.offsets[row] < 0 ? 0 : from.width - c; }
-    };
-
-    static __device__ __forceinline__ Piece slicePiece(const TileRows& from, std::int64_t depth) {
+    static __device__ __forceinline__ TilePiece slicePiece(const TileRows& from, std::int64_t depth) {
         return {from, sliceRow(), depth + sliceColumn()};
     }
-    static __device__ __forceinline__ Piece valuePiece(const TileRows& from, std::int64_t column, int first) {
+    static __device__ __forceinline__ TilePiece valuePiece(const TileRows& from, std::int64_t column, int first) {
         return {from, first + valueRow(), column + valueColumn()};
-    }
-
-    /// Begins to load a piece; what is not aligned, storeTo loads.
-    __device__ __forceinline__ void load(const Piece& piece) {
-        m_ahead = {};
-        if (!piece.from.isAligned || piece.left() <= 0) return;
-        const auto* bytes = static_cast<const unsigned char*>(piece.from.data);
-        if (piece.from.type == ElementType::Float32) {
-            m_ahead = *reinterpret_cast<const SixteenBytes*>(bytes + piece.element() * 4);
-        } else {
-            const auto half = *reinterpret_cast<const EightBytes*>(bytes + piece.element() * 2);
-            m_ahead.words[0] = half.words[0];
-            m_ahead.words[1] = half.words[1];
-        }
-    }
-
-    /// Writes the loaded piece as doubles; zeros where there are no elements.
-    __device__ __forceinline__ void storeTo(double* to, const Piece& piece) const {
-        const TileRows& from = piece.from;
-        if (!from.isAligned) {
-            const std::int64_t left = piece.left(), element = piece.element();
-            KVSCOPE_ROLL for (int k = 0; k < kAhead; ++k) to[k] =
-                k < left ? double(elementAt(from.data, from.type, element + k)) : 0;
-            return;
-        }
-        KVSCOPE_UNROLL for (int k = 0; k < kAhead; ++k) {
-            const std::uint32_t word = m_ahead.words[k / 2];
-            const auto bits = static_cast<std::uint16_t>(k % 2 == 0 ? word : word >> 16);
-            to[k] = double(from.type == ElementType::Float32    ? __builtin_bit_cast(float, m_ahead.words[k])
-                           : from.type == ElementType::BFloat16 ? widened(BFloat16{bits})
-                                                                : widened(Float16{bits}));
-        }
     }
 
     /// The fixed rows' elements [depth, depth + kDepth); a barrier must follow. What was loaded ahead stays.
     __device__ __forceinline__ void hold(Shared& s, const TileRows& fixed, std::int64_t depth) {
-        DoubleProducts loader;
+        PieceAhead loader;
         for (int c = 0; c < kDepth && depth + c < fixed.width; c += kSlice) {
-            const Piece piece = slicePiece(fixed, depth + c);
+            const TilePiece piece = slicePiece(fixed, depth + c);
             loader.load(piece);
             loader.storeTo(&s.fixed[sliceRow()][c + sliceColumn()], piece);
         }
@@ -191,7 +149,7 @@ private:
         }
     }
 
-    SixteenBytes m_ahead;
+    PieceAhead m_ahead;
     int m_turn = 0;
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "gpu/kernels/tensor_cores.h"
-#include "gpu/kernels/warp_tile.h"
+#include "gpu/kernels/tile_copies.h"
 
 #include <type_traits>
 
@@ -15,15 +14,14 @@ template <class Element, int Rows, int Columns> class TensorProducts : public Wa
 
 public:
     using Value = float;
-    static constexpr int kDepth = 128, kPad = 8;
+    static constexpr int kDepth = kTileDepth;
     static constexpr int kBlocks = 4, kMapBlocks = 3, kWeightedBlocks = 2; ///< of a multiprocessor, by registers
-    using Matrix = std::uint16_t[kTile][kDepth + kPad]; ///< the pad puts rows of a fragment into different banks
 
     struct Shared {
-        alignas(16) Matrix tiles[2];
+        alignas(16) TileMatrix tiles[2];
     };
     struct SharedWithValues : Shared {
-        alignas(16) Matrix values;
+        alignas(16) TileMatrix values;
     };
 
     using Outputs = float[Base::kSlots / 2][kDepth / 8][4];
@@ -34,7 +32,7 @@ public:
     __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows& first) {
         m_isStraight = fixed.width == kDepth && fixed.isAligned && first.isAligned;
         if (fixed.width > kDepth) return;
-        fill(s.tiles[1], fixed, 0);
+        copyRows<Base::kThreads>(s.tiles[1], fixed, 0);
         fetch(s, first, 0);
         waitForCopies();
         __syncthreads();
@@ -43,9 +41,9 @@ public:
 
     __device__ __forceinline__ void fetch(Shared& s, const TileRows& next, int stage) {
         if (m_isStraight)
-            fillStraight(s.tiles[stage], next);
+            copyStraight<Base::kThreads>(s.tiles[stage], next);
         else if (next.width <= kDepth)
-            fill(s.tiles[stage], next, 0);
+            copyRows<Base::kThreads>(s.tiles[stage], next, 0);
     }
 
     template <class Ahead>
@@ -69,9 +67,9 @@ public:
     /// Begins to load the columns [column, column + kDepth) of a tile's values.
     __device__ __forceinline__ void fetchValues(SharedWithValues& s, const TileRows& values, std::int64_t column) {
         if (m_isStraight && values.isAligned && values.width == kDepth)
-            fillStraight(s.values, values);
+            copyStraight<Base::kThreads>(s.values, values);
         else
-            fill(s.values, values, column);
+            copyRows<Base::kThreads>(s.values, values, column);
     }
 
     /// outputs += weights times the fetched values. A warp has whole rows, so its products of queries and keys are
@@ -113,8 +111,8 @@ private:
             const bool isWide = moving.width > kDepth;
             if (isWide) {
                 __syncthreads();
-                fill(s.tiles[0], moving, depth);
-                fill(s.tiles[1], fixed, depth);
+                copyRows<Base::kThreads>(s.tiles[0], moving, depth);
+                copyRows<Base::kThreads>(s.tiles[1], fixed, depth);
             }
             waitForCopies();
             __syncthreads();
@@ -124,47 +122,7 @@ private:
         }
     }
 
-    static constexpr int kPart = 8, kRowThreads = 4; ///< elements of a copy, threads that copy a row
-
-    /// Copies rows that are kDepth wide; zeros where there is none. waitForCopies and a barrier must follow.
-    static __device__ __forceinline__ void fillStraight(Matrix& to, const TileRows& from) {
-        const int first = threadIdx.x % kRowThreads * kPart;
-        const auto* data = static_cast<const std::uint16_t*>(from.data) + first;
-        KVSCOPE_UNROLL for (int i = 0; i < kTile * kRowThreads / Base::kThreads; ++i) {
-            const int row = threadIdx.x / kRowThreads + i * (Base::kThreads / kRowThreads);
-            const std::int64_t offset = from.offsets[row];
-            const std::uint16_t* source = data + (offset >= 0 ? offset : 0);
-            KVSCOPE_UNROLL for (int c = 0; c < kDepth; c += kRowThreads * kPart)
-                copySixteen(&to[row][first + c], source + c, offset >= 0);
-        }
-    }
-
-    /// Copies the elements [depth, depth + kDepth) of the rows; zeros up to a multiple of 16 elements where there are
-    /// none. waitForCopies and a barrier must follow.
-    static __device__ __forceinline__ void fill(Matrix& to, const TileRows& from, std::int64_t depth) {
-        const std::int64_t left = from.width - depth;
-        const int end = left < kDepth ? static_cast<int>((left + 15) / 16 * 16) : kDepth;
-        const auto* data = static_cast<const std::uint16_t*>(from.data) + depth;
-        if (!from.isAligned) return fillByElements(to, data, from.offsets, left, end);
-        const int first = threadIdx.x % kRowThreads * kPart;
-        KVSCOPE_ROLL for (int row = threadIdx.x / kRowThreads; row < kTile; row += Base::kThreads / kRowThreads) {
-            const std::int64_t offset = from.offsets[row];
-            const int there = offset >= 0 ? static_cast<int>(left < kDepth ? left : kDepth) : 0;
-            const std::uint16_t* source = data + (offset >= 0 ? offset : -depth);
-            KVSCOPE_ROLL for (int c = first; c < end; c += kRowThreads * kPart)
-                copySixteen(&to[row][c], source + c, c < there);
-        }
-    }
-
-    static __device__ __forceinline__ void fillByElements(Matrix& to, const std::uint16_t* data,
-                                                          const std::int64_t* offsets, std::int64_t left, int end) {
-        KVSCOPE_ROLL for (int i = threadIdx.x; i < kTile * end; i += Base::kThreads) {
-            const int row = i / end, c = i % end;
-            to[row][c] = offsets[row] >= 0 && c < left ? data[offsets[row] + c] : 0;
-        }
-    }
-
-    __device__ __forceinline__ void loadFixed(const Matrix& rows, std::int64_t width) {
+    __device__ __forceinline__ void loadFixed(const TileMatrix& rows, std::int64_t width) {
         KVSCOPE_UNROLL for (int step = 0; step < kDepth / 16; ++step) {
             if (step * 16 >= width) continue;
             KVSCOPE_UNROLL for (int m = 0; m < Rows / 16; ++m) loadMatrices<false>(
@@ -174,7 +132,7 @@ private:
     }
 
     template <bool IsStraight>
-    __device__ __forceinline__ void addProducts(const Matrix& moving, std::int64_t width,
+    __device__ __forceinline__ void addProducts(const TileMatrix& moving, std::int64_t width,
                                                 float (&sums)[Rows / 16][Columns / 8][4]) const {
         const int matrix = Base::lane() / 8, row = Base::warpColumn() + matrix / 2 * 8 + Base::lane() % 8;
         KVSCOPE_UNROLL for (int step = 0; step < kDepth / 16; ++step) {

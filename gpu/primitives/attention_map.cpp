@@ -15,12 +15,6 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr double kTileSide = 64;
-
-/// Operations for one tile of `a` against all tiles of the other side.
-double operationsOf(const AttentionCall& a, std::int64_t otherTiles) {
-    return 2 * kTileSide * kTileSide * static_cast<double>(a.keys.width) * static_cast<double>(otherTiles + 1);
-}
 
 /// The rows to compute, and the pixel row of each.
 struct MapRows {
@@ -89,7 +83,7 @@ public:
         parts.place();
         call.normalisers = listed;
         call.scratch = scratch;
-        const double perTile = operationsOf(call.attention, softmaxTiles(call.attention));
+        const double perTile = operationsOfTiles(call.attention, softmaxTiles(call.attention));
         LongWork work(m_memory, checkpoint.part(0.5, 1), perTile * static_cast<double>(mapTiles(call)));
         work.each(mapTiles(call), perTile, [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
             call.attention.stop = stop;
@@ -165,7 +159,7 @@ private:
         parts.result(call.normalisers, count);
         parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(call.attention)));
         parts.place();
-        const double perTile = operationsOf(call.attention, columnTiles(call.attention));
+        const double perTile = operationsOfTiles(call.attention, columnTiles(call.attention));
         LongWork work(m_memory, checkpoint, perTile * static_cast<double>(softmaxTiles(call.attention)));
         work.each(softmaxTiles(call.attention), perTile,
                   [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {

@@ -11,13 +11,6 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr double kTileSide = 64;
-
-/// Multiplications and additions of all logits of a tile's rows or keys against `tiles` others, for all KV heads.
-double operationsOf(const AttentionCall& a, std::int64_t tiles) {
-    return 2 * kTileSide * kTileSide * static_cast<double>(a.queries.width * a.keys.heads * tiles);
-}
-
 /// Tiles that one tile meets on average: all of the other side, or those of its own chunk.
 std::int64_t metBy(const AttentionCall& a, std::int64_t others) {
     if (a.mask.kind != MaskKind::Chunks) return others;
@@ -46,8 +39,8 @@ void runPart(const DeviceMemory& memory, CallMemory& parts, AttentionSumsCall& c
     parts.scratch(call.normalisers, static_cast<std::size_t>(a.slotCount * a.queryCount));
     parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(a)));
     parts.place();
-    const double perRowTile = operationsOf(a, metBy(a, columnTiles(a))),
-                 perKeyTile = operationsOf(a, metBy(a, softmaxTiles(a)));
+    const double perRowTile = operationsOfTiles(a, metBy(a, columnTiles(a))),
+                 perKeyTile = operationsOfTiles(a, metBy(a, softmaxTiles(a)));
     LongWork work(memory, checkpoint,
                   perRowTile * static_cast<double>(softmaxTiles(a)) + perKeyTile * static_cast<double>(columnTiles(a)));
     work.each(softmaxTiles(a), perRowTile, [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {

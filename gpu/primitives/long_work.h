@@ -7,10 +7,10 @@
 
 namespace kvscope::gpu {
 
-/// Enqueues the launches of one call and waits for them. Nothing is waited for in between: blocks of threads look
-/// at the stop word when it begins and leaves once it is set, so a stop acts within a piece. Pieces bound the time of
-/// one launch, because display drivers end a kernel that runs for seconds; results must not depend on them. Work of a
-/// few milliseconds has no stop word: whoever copies its results out waits for it.
+/// Enqueues the launches of one call and waits for them. Nothing is waited for in between: some blocks of threads
+/// look at the stop word when they begin, the others at what these have seen, and leave once it is set. Pieces bound
+/// the time of one launch, because display drivers end a kernel that runs for seconds; results must not depend on them.
+/// Work of a few milliseconds has no stop word: whoever copies its results out waits for it.
 class LongWork {
 public:
     static constexpr double kPieceOperations = 1e11; ///< less than a second where double is slow

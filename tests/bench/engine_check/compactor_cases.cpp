@@ -116,8 +116,10 @@ std::vector<EngineCase> compactorCases() {
     addRoutes(cases, "one-row", {randomBlock(88, 2, 1, 6)});
     addRoutes(cases, "several-parts", {.rows = randomBlock(89, 1, 5003, 12, 1, 2), .centred = true});
     addRoutes(cases, "sketched-parts-of-heads", {randomBlock(94, 3, 2100, 12, 1, 1), randomBlock(95, 3, 12, 7, 0.4)});
-    for (const LeverageRoute route : {LeverageRoute::Svd, LeverageRoute::Qr})
-        cases.push_back(leverageCase("ill-conditioned", {.rows = illConditioned(2600, 12)}, route));
+    for (const auto& [stored, suffix] : kRowTypes)
+        for (const LeverageRoute route : {LeverageRoute::Svd, LeverageRoute::Qr})
+            cases.push_back(leverageCase(std::string("ill-conditioned") + suffix,
+                                         {.rows = storedAs(stored, illConditioned(2600, 12))}, route));
     addRoutes(cases, "mixed-heads", {mixedHeads(130, 9)});
     addRoutes(cases, "mixed-heads-centred-chunks", {.rows = mixedHeads(130, 9), .centred = true, .chunk = 40});
     addRoutes(cases, "zero-keys", {naive::Block{2, 40, 8, std::vector<float>(640, 0.0F)}});
