@@ -7,7 +7,7 @@
 # nvcc too; what is missing is fetched unless KVSCOPE_TORCH=skip.
 # Usage: resources/dev/gpu_report.sh [FOLDER] [PART...]   (default build/gpu_report, all parts)
 #   test      primitives and kernels against their oracles      parity    kept lists against the CPU engine
-#   bench     times, shares of the device's rates, targets      sanitize  memcheck, racecheck, synccheck on small cases
+#   bench     times, shares of the device's rates, targets      sanitize  memcheck, synccheck, initcheck, racecheck on small cases
 #   pack DIR  on a machine with apt: fetches the Debian packages of the engines into DIR, for one without a network,
 #             where KVSCOPE_DEBS=DIR unpacks them (nothing is installed)
 # Engines are strict: a call that fails on the GPU fails its case and is not repeated on the CPU; cases whose primitive has
@@ -130,6 +130,7 @@ fi
 if wanted bench; then
     if [ "$engine" = cuda ]; then
         run "PyTorch on the same GPU" python3 "$root/tests/bench/gpu_check/flash_attention.py"
+        run "kvpress on the same GPU (PYTHONPATH finds it)" python3 "$root/tests/bench/gpu_check/peers.py"
         flash=$(sed -n 's/^flash attention forward.*: \([0-9.]*\) ms$/\1/p' "$report" | tail -1)
         run "Kernels: time, shares of the device's rates, targets" "$kernels" bench ${flash:+--flash-ms "$flash"}
     fi
@@ -139,7 +140,7 @@ fi
 if wanted sanitize; then
     sanitizer=$(command -v compute-sanitizer || ls "$(dirname "${CUDACXX:-/nowhere/nvcc}")/compute-sanitizer" 2>/dev/null)
     if [ "$engine" = cuda ] && [ -n "$sanitizer" ]; then
-        for tool in memcheck racecheck synccheck; do # LibTorch's own kernels are left out
+        for tool in memcheck synccheck initcheck racecheck; do # LibTorch's own kernels are left out
             run "compute-sanitizer $tool, small cases" "$sanitizer" --tool "$tool" --error-exitcode 9 "$kernels" test
         done
     else
