@@ -111,10 +111,9 @@ void CanvasArea::follow() {
     followPanes(m_workbench, m_panes);
     followPanes(m_workbench.second(), m_secondPanes);
     turnTo(m_isSecondInTurn && !m_secondPanes.empty());
-    const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
-    setFocusProxy(active < m_panes.size() ? m_panes[active]->canvas() : nullptr);
     arrange();
     hideOrShow();
+    if (hasFocus()) passFocusOn(Qt::OtherFocusReason); // there is a pane now
 }
 
 void CanvasArea::setRoom(bool alone, bool covered) {
@@ -203,6 +202,20 @@ void CanvasArea::arrange() {
 void CanvasArea::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     arrange();
+}
+
+/// No focus proxy: with one, Tab would take the whole area for one stop and pass by what lies in it.
+void CanvasArea::focusInEvent(QFocusEvent* event) {
+    QWidget::focusInEvent(event);
+    passFocusOn(event->reason());
+}
+
+void CanvasArea::passFocusOn(Qt::FocusReason reason) {
+    const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
+    if (active < m_panes.size())
+        m_panes[active]->canvas()->setFocus(reason);
+    else if (reason == Qt::TabFocusReason)
+        focusNextChild(); // what an empty window offers
 }
 
 std::vector<ViewCanvas*> CanvasArea::canvases() const {

@@ -40,10 +40,12 @@ signals:
 
 protected:
     void resizeEvent(QResizeEvent* event) override;
+    void focusInEvent(QFocusEvent* event) override;
 
 private:
     void follow();
-    void turnTo(bool second); ///< the frame of the active pane is that of one capture
+    void passFocusOn(Qt::FocusReason reason); ///< to the active pane
+    void turnTo(bool second);                 ///< the frame of the active pane is that of one capture
     void followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes);
     void arrange();
     void hideOrShow();

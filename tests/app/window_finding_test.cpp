@@ -16,6 +16,7 @@
 #include <QScrollBar>
 #include <QSettings>
 
+#include <map>
 #include <set>
 
 using namespace kvscope;
@@ -137,6 +138,22 @@ private slots:
         QCOMPARE(active(), QString("H2O"));
         QCOMPARE(h2o->menu()->activeAction()->text(), QString("KeyDiff's runs"));
         policies->hide();
+    }
+
+    void noMenuHasALetterTwice() {
+        OpenWindow open;
+        QList<QWidget*> menus = {open.window.findChild<QMenuBar*>()};
+        for (QMenu* menu : menus[0]->findChildren<QMenu*>()) menus += menu;
+        QVERIFY(menus.size() > 10);
+        for (const QWidget* menu : menus) {
+            std::map<QString, QString> taken;
+            for (const QAction* action : menu->actions()) {
+                const QString letter = QKeySequence::mnemonic(action->text()).toString();
+                if (letter.isEmpty()) continue;
+                const auto [other, isNew] = taken.emplace(letter, action->text());
+                QVERIFY2(isNew, qPrintable(other->second + " and " + action->text()));
+            }
+        }
     }
 
     void aLetterGoesToAChoiceOfADropDown() {

@@ -104,6 +104,22 @@ private slots:
         QVERIFY(open.bench.session().look.ranges.contains("attention_map"));
     }
 
+    void headsThatDoNotBelongTogetherMoveNothing() {
+        OpenWindow open;
+        const Session before = open.bench.session();
+        GoToDialog* dialog = goTo(open);
+        type(dialog, "goToKvHead", "1");
+        type(dialog, "goToQueryHead", "2");
+        QTest::keyClick(dialog->findChild<QLineEdit*>("goToQueryHead"), Qt::Key_Return);
+        QVERIFY(dialog->isVisible() && dialog->findChild<QLineEdit*>("goToKvHead")->property("wrong").toBool());
+        QCOMPARE(dialog->findChild<QLabel*>("goToWhy")->text(), QString("Query head 2 reads KV head 0."));
+        QVERIFY(open.bench.session() == before);
+        type(dialog, "goToKvHead", "0");
+        QTest::keyClick(dialog->findChild<QLineEdit*>("goToKvHead"), Qt::Key_Return);
+        QCOMPARE(open.bench.session().kvHead.value, 0);
+        QCOMPARE(open.bench.session().queryHead.value, 2);
+    }
+
     void aPlaceThatIsNotThereMovesNothing() {
         OpenWindow open;
         const Session before = open.bench.session();

@@ -113,7 +113,9 @@ private slots:
         type(from, "0.5");
         QTest::mouseClick(apply, Qt::LeftButton); // ends before it begins
         QCOMPARE(open.option("range"), std::string("weight:0.0012345..0.3"));
-        QVERIFY(!from->toolTip().isEmpty());
+        QVERIFY(from->property("wrong").toBool() && to->property("wrong").toBool());
+        QVERIFY(dialog->findChild<QLabel*>("rangeWhy")->text().contains("the first below the second"));
+        QVERIFY(!from->accessibleDescription().isEmpty());
         type(from, "0.0012345");
         type(to, "inf"); // a session file could not hold it
         QTest::mouseClick(apply, Qt::LeftButton);
@@ -124,6 +126,41 @@ private slots:
         QTest::mouseClick(dialog->findChild<QPushButton*>("coloursAutomatic"), Qt::LeftButton);
         QCOMPARE(open.option("range"), std::string("auto"));
         QCOMPARE(from->text(), automatic);
+        QVERIFY(!from->property("wrong").toBool());
+    }
+
+    void aRangeIsTypedByTheKeyboardAlone() {
+        OpenMap open;
+        open.map->showRange();
+        auto* dialog = open.window.findChild<RangeDialog*>();
+        auto* from = dialog->findChild<QLineEdit*>("coloursFrom");
+        auto* to = dialog->findChild<QLineEdit*>("coloursTo");
+        const auto* why = dialog->findChild<QLabel*>("rangeWhy");
+        QCOMPARE(from->accessibleName(), QString("Colours, from"));
+        const auto type = [](QLineEdit* field, const char* text) {
+            field->setFocus();
+            field->selectAll();
+            QTest::keyClicks(field, text);
+        };
+        type(from, "0");
+        type(to, "1");
+        QTest::keyClick(to, Qt::Key_Return); // the scale of a map is logarithmic at first
+        QVERIFY2(why->text().contains("begins above 0"), qPrintable(why->text()));
+        QVERIFY(dialog->isVisible() && from->property("wrong").toBool());
+        type(from, "0.25");
+        open.bench.change([](Session& s) { s.selected = {3}; }, "Selection");
+        QCOMPARE(from->text(), QString("0.25")); // half typed: left alone
+        QTest::keyClick(from, Qt::Key_Return);
+        QVERIFY(dialog->isVisible() && why->text().isEmpty() && !from->property("wrong").toBool());
+        QCOMPARE(open.option("range"), std::string("weight:0.25..1"));
+        auto* automatic = dialog->findChild<QPushButton*>("coloursAutomatic");
+        automatic->setFocus();
+        QTest::keyClick(automatic, Qt::Key_Return);
+        QCOMPARE(open.option("range"), std::string("auto"));
+        auto* close = dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Close);
+        close->setFocus();
+        QTest::keyClick(close, Qt::Key_Return);
+        QVERIFY(!dialog->isVisible());
     }
 
     // Automatic ends are those of the part that is shown: fields that nobody typed in follow, and Apply stores none of

@@ -1,7 +1,9 @@
 // Room for views: one dock has the whole window and gives everything back, a new view opens where it can be read, a
 // floating one is larger than its place was, and a key goes from place to place.
 #include "app/window/actions/window_actions.h"
+#include "app/window/dialogs/export_dialog.h"
 #include "app/window/docks/dock_layout.h"
+#include "app/window/panels/metrics_table.h"
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
@@ -9,6 +11,7 @@
 #include <QAction>
 #include <QLineEdit>
 #include <QSettings>
+#include <QTableView>
 #include <QToolButton>
 
 #include <map>
@@ -296,6 +299,55 @@ private slots:
         setLayout(open, WindowLayout::Teach);
         QVERIFY(!open.window.canvases()->isVisible());
         QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&open.window));
+    }
+
+    void tabReachesEveryPaneAndView() {
+        OpenWindow open({1440, 900});
+        open.bench.change([](Session& s) { s.activePane = 2; }, "Active pane");
+        open.settle();
+        auto* start = open.window.findChild<QLineEdit*>("budgetTokens");
+        start->setFocus();
+        std::set<const QWidget*> reached;
+        for (int pressed = 0; pressed < 400; ++pressed) {
+            QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+            reached.insert(QApplication::focusWidget());
+            if (start->hasFocus()) break;
+        }
+        QVERIFY(start->hasFocus()); // once round
+        for (const ViewCanvas* canvas : open.window.canvases()->canvases())
+            if (!canvas->visibleRegion().isEmpty())
+                QVERIFY2(reached.contains(canvas->canvas()), canvas->view().card().name.c_str());
+    }
+
+    void theMiddleGivesTheFocusToTheActivePane() {
+        OpenWindow open({1440, 900});
+        for (const int pane : {1, 2}) {
+            open.window.findChild<QLineEdit*>("budgetTokens")->setFocus();
+            open.bench.change([&](Session& s) { s.activePane = pane; }, "Active pane");
+            open.window.centralWidget()->setFocus();
+            QVERIFY(open.pane(static_cast<std::size_t>(pane))->canvas()->canvas()->hasFocus());
+        }
+        open.bench.change([](Session& s) { s.panes.clear(); }, "Close all");
+        open.settle();
+        const QWidget* offered = open.window.findChild<QWidget*>("emptyButton");
+        for (int pressed = 0; pressed < 30 && QApplication::focusWidget() != offered; ++pressed) key(open, Qt::Key_F6);
+        QCOMPARE(QApplication::focusWidget(), offered);
+    }
+
+    void tabLeavesATable() {
+        OpenWindow open({1440, 900});
+        open.window.docks()->open(dock(open, "metrics"));
+        open.settle();
+        auto* metrics = open.window.findChild<MetricsTable*>()->findChild<QTableView*>();
+        metrics->setFocus();
+        key(open, Qt::Key_Tab);
+        QVERIFY(!metrics->hasFocus());
+        auto* dialog = new DataDialog(open.bench, *open.pane(0)->canvas(), &open.window);
+        dialog->show();
+        auto* table = dialog->findChild<QTableView*>();
+        table->setFocus();
+        QTest::keyClick(table, Qt::Key_Tab);
+        QVERIFY(dialog->focusWidget() && dialog->focusWidget() != table);
     }
 
     void aKeyGoesFromPlaceToPlace() {

@@ -175,6 +175,18 @@ private slots:
         }
     }
 
+    void tabLeavesTheListAndOpensNoHead() {
+        WholeModel open;
+        QVERIFY(open.waitForAll());
+        const Session before = open.bench.session();
+        for (const Qt::Key key : {Qt::Key_Tab, Qt::Key_Backtab}) {
+            open.table->setFocus(Qt::TabFocusReason);
+            QTest::keyClick(open.table, key);
+            QVERIFY(!open.table->hasFocus());
+            QVERIFY(open.bench.session() == before);
+        }
+    }
+
     /// The row of the open head is marked, the arrow keys go on from it and open at once; opened rows get a tick.
     void theArrowKeysKeepTheirPlace() {
         WholeModel open;

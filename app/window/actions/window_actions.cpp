@@ -77,7 +77,7 @@ void WindowActions::addFileActions() {
     add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
     add("newFromText", tr("&New from text…"), {QKeySequence("Ctrl+N")}, [this] { m_commands.newFromText(); });
     add("compareWith", tr("Compare &with…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.compareWithDialog(); });
-    add("reload", tr("&Reload"), {QKeySequence("F5")}, [this] { m_files.reload(); });
+    add("reload", tr("Re&load"), {QKeySequence("F5")}, [this] { m_files.reload(); });
     add("afresh", tr("Start a&fresh"), {}, [this] { m_files.startAfresh(); });
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
@@ -107,7 +107,7 @@ void WindowActions::addEditActions() {
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_commands.focusFind(); });
     add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(1); });
     add("findPrevious", tr("Find pre&vious"), {QKeySequence("Shift+F3")}, [this] { m_commands.findNext(-1); });
-    add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextNeedle(m_workbench); });
+    add("selectNeedle", tr("Select the n&eedle"), {QKeySequence("N")}, [this] { selectNextNeedle(m_workbench); });
     add("selectionBack", tr("Previous &selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
     add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, onCanvas(&ViewCanvas::armLasso));
@@ -123,7 +123,7 @@ void WindowActions::addViewActions() {
     add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, onCanvas(&ViewCanvas::dataWanted));
     add("resetView", tr("&Reset view"), {QKeySequence("Home")}, onCanvas(&ViewCanvas::resetView));
     add("frame", tr("&Frame the selection"), {QKeySequence("F")}, onCanvas(&ViewCanvas::frameSelection));
-    add("range", tr("Ran&ge…"), {}, onCanvas(&ViewCanvas::showRange));
+    add("range", tr("Rang&e…"), {}, onCanvas(&ViewCanvas::showRange));
     add("views", tr("&Views…"), {QKeySequence("V")}, [this] { m_commands.showViews(); });
     add("maximise", tr("&Maximise, or give back"), {QKeySequence("M")}, [this] {
         DockLayout& docks = *m_commands.docks();
@@ -142,10 +142,10 @@ void WindowActions::addViewActions() {
     add("themeSystem", tr("As the &system"), {}, [this] { setTheme(ThemeChoice::System); })->setCheckable(true);
     add("themeLight", tr("&Light"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
     add("themeDark", tr("&Dark"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
-    add("presenter", tr("&Presenter mode"), {QKeySequence("P")}, [this] { m_commands.togglePresenter(); });
+    add("presenter", tr("Presente&r mode"), {QKeySequence("P")}, [this] { m_commands.togglePresenter(); });
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")},
         [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
-    add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
+    add("screenshot", tr("Screensh&ot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
     add("explain", tr("How to read this &view"), {QKeySequence("Shift+F1")}, onCanvas(&ViewCanvas::explain));
     add("manual", tr("&Manual"), {}, [this] { m_commands.showManual(); });
     add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_commands.showKeys(); });
@@ -186,7 +186,7 @@ void WindowActions::addStepActions() {
     };
     connect(&m_workbench, &Workbench::sessionChanged, this, followLesson);
     followLesson();
-    add("reducedMotion", tr("Reduced &motion"), {}, [this] {
+    add("reducedMotion", tr("Reduced mot&ion"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
         QSettings().setValue(kMotionKey,
                              m_workbench.session().look.reducedMotion); // of the person, not of the session
@@ -312,7 +312,7 @@ void WindowActions::followMotion() {
     QAction* action = byName("reducedMotion");
     action->setChecked(bySystem || m_workbench.session().look.reducedMotion);
     action->setEnabled(!bySystem);
-    action->setText(bySystem ? tr("Reduced &motion (as the desktop)") : tr("Reduced &motion"));
+    action->setText(bySystem ? tr("Reduced mot&ion (as the desktop)") : tr("Reduced mot&ion"));
 }
 
 void WindowActions::followSelection() {

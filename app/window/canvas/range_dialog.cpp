@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/small_widgets.h"
 #include "views/common/colour_scale.h"
 
 #include <QDialogButtonBox>
@@ -20,70 +21,82 @@ namespace {
 
 constexpr double kLeftOut = 0.01; // of the cells at each end
 
-void mark(QLineEdit* edit, bool good) {
-    edit->setStyleSheet(good ? QString() : QString("border: 2px solid %1").arg(qColor(chrome().error).name()));
-    edit->setToolTip(good ? QString() : QObject::tr("Two numbers, the first below the second"));
-}
-
-/// Two ascending numbers; marks their fields.
-bool read(QLineEdit* from, QLineEdit* to, double& low, double& high) {
-    bool lowIsNumber = false, highIsNumber = false;
-    low = from->text().toDouble(&lowIsNumber);
-    high = to->text().toDouble(&highIsNumber);
-    const bool good = lowIsNumber && highIsNumber && low < high && std::isfinite(high - low);
-    mark(from, good);
-    mark(to, good);
-    return good;
-}
-
 QString numberText(double value) { return QString::number(value, 'g', 8); }
 
 } // namespace
 
+bool RangeDialog::Row::isTyped() const { return from && (from->isModified() || to->isModified()); }
+
+void RangeDialog::Row::followAgain() const {
+    for (QLineEdit* edit : {from, to}) edit->setModified(false);
+}
+
+void RangeDialog::Row::show(double low, double high) const {
+    from->setText(numberText(low));
+    to->setText(numberText(high));
+}
+
 RangeDialog::RangeDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent)
-    : QDialog(parent), m_workbench(workbench), m_view(canvas.view()), m_canvas(&canvas), m_grid(new QGridLayout(this)) {
+    : QDialog(parent), m_workbench(workbench), m_view(canvas.view()), m_canvas(&canvas), m_grid(new QGridLayout(this)),
+      m_why(named("rangeWhy", wrappedLabel({}, "error", this))) {
     setAttribute(Qt::WA_DeleteOnClose);
     setWindowTitle(tr("Range: %1").arg(fromUtf8(m_view.card().name)));
     const Scene& scene = canvas.canvas()->scene();
     m_grid->addWidget(new QLabel(tr("from"), this), 0, 1);
     m_grid->addWidget(new QLabel(tr("to"), this), 0, 2);
-    m_grid->addWidget(new QLabel(tr("Across"), this), 1, 0);
-    m_grid->addWidget(new QLabel(scene.yDown ? tr("Down") : tr("Up"), this), 2, 0);
-    m_xFrom = field(1, 1, "xFrom", scene.xMin);
-    m_xTo = field(1, 2, "xTo", scene.xMax);
-    m_yFrom = field(2, 1, "yFrom", scene.yMin);
-    m_yTo = field(2, 2, "yTo", scene.yMax);
+    m_across = addRow(1, tr("Across"), "x");
+    m_across.show(scene.xMin, scene.xMax);
+    m_along = addRow(2, scene.yDown ? tr("Down") : tr("Up"), "y");
+    m_along.show(scene.yMin, scene.yMax);
     addColourRow();
     connect(&m_workbench, &Workbench::rangeChanged, this, [this](const QString& viewId) {
         if (viewId == fromUtf8(m_view.card().id)) followRange();
     });
     connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followRange);
+    m_grid->addWidget(m_why, 5, 0, 1, 3);
+    addButtons();
+}
+
+void RangeDialog::addButtons() {
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Apply | QDialogButtonBox::Close, this);
-    m_grid->addWidget(buttons, 5, 0, 1, 3);
-    connect(buttons->button(QDialogButtonBox::Apply), &QPushButton::clicked, this, &RangeDialog::apply);
+    m_grid->addWidget(buttons, 6, 0, 1, 3);
+    QPushButton* apply = buttons->button(QDialogButtonBox::Apply);
+    apply->setDefault(true); // for Enter in a field; it was the first button, which closes
+    connect(apply, &QPushButton::clicked, this, &RangeDialog::apply);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
 }
 
-QLineEdit* RangeDialog::field(int row, int column, const QString& name, double value) {
-    auto* edit = new QLineEdit(numberText(value), this);
-    edit->setObjectName(name);
-    edit->setAccessibleName(name);
-    edit->setFont(numberFont(12));
-    edit->setMinimumWidth(px(110));
-    m_grid->addWidget(edit, row, column);
-    return edit;
+RangeDialog::Row RangeDialog::addRow(int row, const QString& words, const QString& name) {
+    m_grid->addWidget(new QLabel(words, this), row, 0);
+    const auto field = [&](int column, const QString& end, const QString& endWord) {
+        auto* edit = new QLineEdit(this);
+        edit->setObjectName(name + end);
+        edit->setAccessibleName(words + ", " + endWord);
+        edit->setFont(numberFont(12));
+        edit->setMinimumWidth(px(110));
+        m_grid->addWidget(edit, row, column);
+        return edit;
+    };
+    return {field(1, "From", tr("from")), field(2, "To", tr("to"))};
 }
 
 void RangeDialog::addColourRow() {
     if (!withScale([](const ColourScale&) {})) return;
-    m_grid->addWidget(new QLabel(tr("Colours"), this), 3, 0);
-    m_colourFrom = field(3, 1, "coloursFrom", 0);
-    m_colourTo = field(3, 2, "coloursTo", 1);
+    m_colours = addRow(3, tr("Colours"), "colours");
+    m_grid->addLayout(colourButtons(), 4, 1, 1, 2);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followColours);
+    // A new range of the view has new automatic colour limits.
+    connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& viewId) {
+        if (viewId == fromUtf8(m_view.card().id)) followColours();
+    });
+    followColours();
+}
+
+QHBoxLayout* RangeDialog::colourButtons() {
     auto* fits = new QHBoxLayout;
     const auto button = [&](const char* name, const QString& text, auto settingChange) {
         auto* push = new QPushButton(text, this);
         push->setObjectName(name);
-        push->setAutoDefault(false);
         connect(push, &QPushButton::clicked, this, [this, settingChange] { applyColourChange(settingChange()); });
         fits->addWidget(push);
     };
@@ -102,14 +115,24 @@ void RangeDialog::addColourRow() {
     };
     button("coloursFull", tr("All values shown"), without(0));
     button("coloursMiddle", tr("1–99 %"), without(kLeftOut));
-    m_grid->addLayout(fits, 4, 1, 1, 2);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followColours);
-    // A new range of the view has new automatic colour limits; they are shown unless the user has typed others.
-    connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& viewId) {
-        const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
-        if (viewId == fromUtf8(m_view.card().id) && !isTyped) followColours();
-    });
-    followColours();
+    return fits;
+}
+
+bool RangeDialog::read(const Row& row, double& low, double& high) {
+    bool lowIsNumber = false, highIsNumber = false;
+    low = row.from->text().toDouble(&lowIsNumber);
+    high = row.to->text().toDouble(&highIsNumber);
+    const bool good = lowIsNumber && highIsNumber && low < high && std::isfinite(high - low);
+    refuse(row, good ? QString() : tr("A range is two numbers, the first below the second."));
+    return good;
+}
+
+void RangeDialog::refuse(const Row& row, const QString& why) {
+    for (QLineEdit* edit : {row.from, row.to}) {
+        setWrong(edit, !why.isEmpty());
+        edit->setAccessibleDescription(why);
+    }
+    if (!why.isEmpty()) m_why->setText(why);
 }
 
 bool RangeDialog::withScale(const std::function<void(const ColourScale&)>& use) const {
@@ -120,53 +143,49 @@ bool RangeDialog::withScale(const std::function<void(const ColourScale&)>& use) 
 }
 
 void RangeDialog::followColours() {
+    if (m_colours.isTyped()) return;
     withScale([this](const ColourScale& scale) {
         const ValueRange range = scale.range();
-        m_colourFrom->setText(numberText(*range.low));
-        m_colourTo->setText(numberText(*range.high));
-        mark(m_colourFrom, true);
-        mark(m_colourTo, true);
+        m_colours.show(*range.low, *range.high);
+        refuse(m_colours, {});
     });
 }
 
 void RangeDialog::applyColourChange(const std::optional<SettingChange>& settingChange) {
     if (!settingChange) return;
+    m_colours.followAgain();
     m_workbench.change(
         [&](Session& s) {
             for (const auto& [id, text] : settingChange->options) setViewOption(s, m_view.card().id, id, text);
         },
         fromUtf8(settingChange->step));
+    followColours(); // also where this changed nothing
 }
 
 bool RangeDialog::applyColours() {
     double low = 0, high = 0;
-    if (!read(m_colourFrom, m_colourTo, low, high)) return false;
-    if (!m_colourFrom->isModified() && !m_colourTo->isModified()) return true; // as it is, and perhaps automatic
+    if (!read(m_colours, low, high)) return false;
+    if (!m_colours.isTyped()) return true; // as it is, and perhaps automatic
     std::optional<SettingChange> change;
     withScale([&](const ColourScale& scale) { change = rangeSetTo(scale, low, high); });
-    mark(m_colourFrom, change.has_value());
+    if (!change) refuse(m_colours, tr("The colours are on a logarithmic scale, which begins above 0."));
     applyColourChange(change);
     return change.has_value();
-}
-
-bool RangeDialog::isRangeTyped() const {
-    return m_xFrom->isModified() || m_xTo->isModified() || m_yFrom->isModified() || m_yTo->isModified();
 }
 
 void RangeDialog::followRange() {
     if (!m_canvas || isRangeTyped() || !ShownPlot::of(m_canvas->canvas()->scene()).valid) return;
     const Scene& scene = m_canvas->canvas()->scene();
-    m_xFrom->setText(numberText(scene.xMin));
-    m_xTo->setText(numberText(scene.xMax));
-    m_yFrom->setText(numberText(scene.yMin));
-    m_yTo->setText(numberText(scene.yMax));
+    m_across.show(scene.xMin, scene.xMax);
+    m_along.show(scene.yMin, scene.yMax);
 }
 
 void RangeDialog::apply() {
+    m_why->clear();
     Viewport::Range range{};
-    const bool x = read(m_xFrom, m_xTo, range.xMin, range.xMax), y = read(m_yFrom, m_yTo, range.yMin, range.yMax);
-    if (!x || !y || (m_colourFrom && !applyColours()) || !isRangeTyped()) return; // as it is, and perhaps automatic
-    for (QLineEdit* edit : {m_xFrom, m_xTo, m_yFrom, m_yTo}) edit->setModified(false); // from now on they follow
+    const bool x = read(m_across, range.xMin, range.xMax), y = read(m_along, range.yMin, range.yMax);
+    if (!x || !y || (m_colours.from && !applyColours()) || !isRangeTyped()) return; // as it is, and perhaps automatic
+    for (const Row& row : {m_across, m_along}) row.followAgain();                   // from now on they follow
     m_workbench.setRange(m_view, range);
 }
 

@@ -173,7 +173,10 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
 /// Ctrl+C copies all cells that are selected; Qt's own table copies one of them.
 class DataTable : public QTableView {
 public:
-    DataTable(ViewTableModel& model, QWidget* parent) : QTableView(parent), m_model(model) { setModel(&model); }
+    DataTable(ViewTableModel& model, QWidget* parent) : QTableView(parent), m_model(model) {
+        setModel(&model);
+        setTabKeyNavigation(false); // to the button below
+    }
 
 protected:
     void keyPressEvent(QKeyEvent* event) override {

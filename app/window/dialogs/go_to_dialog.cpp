@@ -74,6 +74,12 @@ QLineEdit* GoToDialog::field(const char* name, const QString& label, int row) {
     return edit;
 }
 
+bool GoToDialog::refuse(QLineEdit* field, const QString& why) {
+    setWrong(field, true);
+    m_why->setText(why);
+    return false;
+}
+
 bool GoToDialog::apply() {
     const auto capture = m_workbench.capture();
     if (!capture) return false;
@@ -95,11 +101,11 @@ bool GoToDialog::apply() {
                 .arg(countText(info.numTokens)));
         return false;
     }
-    if (query && !key) {
-        setWrong(m_key, true);
-        m_why->setText(tr("A query is shown together with a key: give the key, too."));
-        return false;
-    }
+    if (query && !key) return refuse(m_key, tr("A query is shown together with a key: give the key, too."));
+    const LayerIndex goesTo = layer ? LayerIndex(*layer) : m_workbench.session().layer;
+    if (const int read = queryHead ? info.layerInfo(goesTo).gqaGroupOf[static_cast<std::size_t>(*queryHead)] : 0;
+        kvHead && queryHead && read != *kvHead)
+        return refuse(m_kvHead, tr("Query head %1 reads KV head %2.").arg(*queryHead).arg(read));
     m_workbench.change(
         [&](Session& s) {
             if (layer) s.layer = LayerIndex(*layer);

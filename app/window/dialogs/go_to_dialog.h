@@ -21,6 +21,7 @@ public:
 private:
     QLineEdit* field(const char* name, const QString& label, int row);
     bool apply();
+    bool refuse(QLineEdit* field, const QString& why); ///< always false
 
     Workbench& m_workbench;
     QLineEdit *m_layer, *m_kvHead, *m_queryHead, *m_key, *m_query;

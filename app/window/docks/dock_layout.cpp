@@ -45,7 +45,6 @@ constexpr int kReadableWidth = 320, kReadableHeight = 230; ///< design pixels in
 /// What Tab would reach first in a place; null: nothing.
 QWidget* firstStop(QWidget* place) {
     if (!place) return nullptr;
-    if (place->focusProxy()) return place->focusProxy();
     for (QWidget* next = place->nextInFocusChain(); next != place; next = next->nextInFocusChain())
         if (place->isAncestorOf(next) && next->isVisible() && next->isEnabled() && (next->focusPolicy() & Qt::TabFocus))
             return next;
@@ -338,7 +337,8 @@ void DockLayout::stepFocus(int by) {
         if (QWidget* first = firstStop(content)) stops.push_back({place, first});
     };
     for (PanelDock* dock : m_docks) add(dock, dock->widget());
-    add(m_window.centralWidget(), m_window.centralWidget());
+    if (QWidget* middle = m_window.centralWidget(); !middle->visibleRegion().isEmpty())
+        stops.push_back({middle, middle}); // gives the focus to what is active in it
     if (stops.empty()) return;
     std::ranges::sort(stops, {}, [this](const Stop& stop) {
         const QPoint at = stop.place->isWindow() ? QPoint() : stop.place->mapTo(&m_window, QPoint());

@@ -64,6 +64,7 @@ MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
     m_table->setFrameShape(QFrame::NoFrame);
     m_table->setSelectionMode(QAbstractItemView::NoSelection);
     m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+    m_table->setTabKeyNavigation(false);
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
     connect(m_table, &QTableView::clicked, this, [this](const QModelIndex& index) {

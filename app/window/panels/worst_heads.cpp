@@ -146,7 +146,8 @@ void WorstHeads::buildTable() {
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setSelectionMode(QAbstractItemView::SingleSelection);
     m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
-    m_table->setAutoScroll(false); // but for the arrow keys
+    m_table->setTabKeyNavigation(false); // Tab goes on to the next place, and opens no head
+    m_table->setAutoScroll(false);       // but for the arrow keys
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
     QHeaderView* header = m_table->horizontalHeader();
