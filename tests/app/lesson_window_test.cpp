@@ -23,7 +23,7 @@ using kvscope::testing::Classroom;
 
 namespace {
 
-constexpr int kKeydiff = 5, kBlocks = 7, kSubgen = 11;
+constexpr int kKeydiff = 5, kPremise = 6, kBlocks = 7, kSubgen = 11;
 
 struct Lectern : Classroom {
     using Classroom::Classroom;
@@ -208,6 +208,17 @@ private slots:
                                   QString("This is the number of what you have set yourself."), 60'000);
         open.click("lessonAnswerButton"); // back to the question's own setting
         QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"), answer, 60'000);
+    }
+
+    // Some numbers are of one query head, and not of all that read the KV head.
+    void anotherQueryHeadHasAnotherAnswer() {
+        Lectern open;
+        open.openLesson(kPremise);
+        QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
+        open.click("lessonAnswerButton");
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains("0.932"), 60'000);
+        open.bench.change([](Session& s) { s.queryHead = QueryHeadIndex(6); }, "Query head");
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains("0.953"), 60'000);
     }
 
     // The parameters that the lesson names, and no others; they change what is shown and nothing is lost by a stop.

@@ -11,6 +11,8 @@
 #include <QRadioButton>
 #include <QVBoxLayout>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kvscope {
@@ -20,7 +22,7 @@ namespace {
 constexpr const char* kAnswerSlot = "lesson";
 
 std::string keyOf(const ViewDataRequest& request) {
-    std::string key = std::to_string(request.layer.value) + "|" + std::to_string(request.kvHead.value);
+    std::string key = fmt::format("{}|{}|{}", request.layer.value, request.kvHead.value, request.queryHead.value);
     for (const PaneRequest& pane : request.panes) key.append("|").append(resultKey(pane));
     for (const TokenIndex token : request.selected) key.append(",").append(std::to_string(token));
     return key;
