@@ -88,6 +88,34 @@ private slots:
         open.finish();
     }
 
+    /// The file names the start's capture alone: what was taken on another one would be shown on this one.
+    void aLessonIsOfOneCapture() {
+        Classroom open;
+        open.window.actions()->byName("makeLesson")->trigger();
+        auto* maker = open.find<LessonMaker>("lessonMaker");
+        const auto click = [&](const char* name) {
+            QTest::mouseClick(maker->findChild<QPushButton*>(name), Qt::LeftButton);
+        };
+        const auto why = [&] { return maker->findChild<QLabel*>("makerWhy")->text(); };
+        QTest::keyClicks(maker->findChild<QWidget*>("makerTitle"), "Two captures");
+        click("makerAdd");
+        open.bench.openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
+        QTRY_VERIFY_WITH_TIMEOUT(open.bench.session().capturePath.ends_with("story-2k.h5"), 60'000);
+        click("makerAdd");
+        click("makerSave");
+        QVERIFY2(why().contains("taken on another capture than the start"), qPrintable(why()));
+        click("makerStart"); // now the first stop is the other one
+        click("makerSave");
+        QVERIFY2(why().contains("taken on another capture than the start"), qPrintable(why()));
+        maker->findChild<QListWidget*>("makerStops")->setCurrentRow(0);
+        click("makerRetake");
+        const QString path = QDir(LessonMaker::folder()).filePath("two-captures.kvscope");
+        answerFileDialog(path);
+        click("makerSave");
+        QTRY_VERIFY(QFile::exists(path));
+        QVERIFY(why().isEmpty());
+    }
+
     void aSessionBecomesALessonByClicks() {
         Classroom open;
         open.window.actions()->byName("makeLesson")->trigger();
