@@ -88,6 +88,22 @@ private slots:
         open.finish();
     }
 
+    /// The number that was being computed is of no quantity any more when it arrives.
+    void theQuantityIsTakenBackWhileItIsComputed() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        auto* quantities = maker.findChild<QComboBox*>("makerQuantity");
+        const auto choose = [&](int index) {
+            quantities->setCurrentIndex(index);
+            emit quantities->activated(index);
+        };
+        choose(quantities->findData(QString("needed_retention"))); // twenty runs
+        QVERIFY(maker.findChild<QLabel*>("makerNow")->text().startsWith("Computing"));
+        choose(0);
+        open.finish();
+        QCOMPARE(maker.findChild<QLabel*>("makerNow")->text(), QString());
+    }
+
     /// The file names the start's capture alone: what was taken on another one would be shown on this one.
     void aLessonIsOfOneCapture() {
         Classroom open;

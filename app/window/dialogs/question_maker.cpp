@@ -105,6 +105,7 @@ void QuestionMaker::ask() {
     m_of.asked.lesson.clear();
     m_asked = true;
     m_value.reset();
+    m_workbench.cancel(kSlot); // what it computes is of the question before
     refresh();
     const auto request = m_workbench.request();
     if (!request || m_of.quantity.empty()) return;
