@@ -142,12 +142,22 @@ private:
     int m_page = 0;
 };
 
-/// Text that stands as it is in Markdown.
+/// Text that stands as it is in Markdown, its line breaks and the blanks before its lines, too.
 std::string plain(const std::string& text) {
+    constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"; // any may begin a mark
     std::string out;
-    for (const char c : text) {
-        if (std::string_view("\\`*_[]<>#|").find(c) != std::string_view::npos) out += '\\';
-        out += c;
+    bool atBegin = true; // of a line
+    for (std::size_t i = text.find_first_not_of(" \t\r\n"); i < text.size(); ++i) {
+        const char c = text[i];
+        if (c == '\r') continue;
+        const bool isBlank = c == ' ' || c == '\t';
+        if (c == '\n')
+            out += out.ends_with('\n') || text.substr(i + 1, 1) == "\n" ? "\n" : "  \n";
+        else if (isBlank && atBegin)
+            out += c == '\t' ? "\u00a0\u00a0\u00a0\u00a0" : "\u00a0";
+        else
+            out.append(kPunctuation.find(c) != std::string_view::npos ? "\\" : "").append(1, c);
+        atBegin = c == '\n' || (atBegin && isBlank);
     }
     return out;
 }
@@ -187,7 +197,7 @@ public:
                 fmt::format("{}{}: {}", answer.valueText, answer.isRecorded ? " (recorded from the model)" : "",
                             of.lesson.choices[static_cast<std::size_t>(answer.choice)].text);
             m_pages.space(6);
-            m_pages.need(m_pages.heightOf(answer.text, Style::Text) + 48);
+            m_pages.need(m_pages.heightOf(plain(answer.text), Style::Text) + 48);
             m_pages.text(plain(titleOf(of.lesson)), Style::Head);
             m_pages.text(plain(verdict), Style::Label);
             m_pages.text(plain(answer.text), Style::Text);
@@ -204,7 +214,7 @@ private:
     void ask(const Lesson& lesson) {
         if (lesson.question.empty()) return;
         m_pages.space(8);
-        m_pages.need(m_pages.heightOf(lesson.question, Style::Label) +
+        m_pages.need(m_pages.heightOf(plain(lesson.question), Style::Label) +
                      20.0 * static_cast<double>(lesson.choices.size()) + 24);
         m_pages.text("Predict", Style::Head);
         m_pages.text(plain(lesson.question), Style::Label);

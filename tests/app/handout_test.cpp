@@ -16,13 +16,24 @@ namespace {
 
 const QString kLessons = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons");
 
-QStringList pagesOf(const QString& pdf) {
+QString textOf(const QString& pdf) {
     QProcess reader;
     reader.start("pdftotext", {"-layout", pdf, "-"});
     reader.waitForFinished();
-    QStringList pages = QString::fromUtf8(reader.readAllStandardOutput()).split('\f', Qt::SkipEmptyParts);
+    return QString::fromUtf8(reader.readAllStandardOutput());
+}
+
+QStringList pagesOf(const QString& pdf) {
+    QStringList pages = textOf(pdf).split('\f', Qt::SkipEmptyParts);
     for (QString& page : pages) page = page.simplified();
     return pages;
+}
+
+QStringList linesOf(const QString& pdf) {
+    QStringList lines = textOf(pdf).split('\n');
+    for (QString& line : lines) line = line.simplified();
+    lines.removeAll(QString());
+    return lines;
 }
 
 QByteArray contentOf(const QString& path) {
@@ -36,6 +47,21 @@ class HandoutTest : public QObject {
     Q_OBJECT
 
     kvscope::testing::Program m_program;
+
+    /// The path of a lesson of the program in the folder, where each first text is replaced by its second.
+    static QString changedLesson(const QTemporaryDir& folder, const QString& lesson,
+                                 const QList<std::pair<QByteArray, QByteArray>>& changes) {
+        QByteArray text = contentOf(kLessons + "/" + lesson + ".kvscope");
+        const QByteArray root = QByteArray::fromStdString(kvscope::testing::sourceDir());
+        text.replace("\"../../sample_data/", "\"" + root + "/sample_data/");
+        for (const auto& [from, to] : changes) {
+            if (!text.contains(from)) qFatal("%s is not in %s", from.constData(), qPrintable(lesson));
+            text.replace(text.indexOf(from), from.size(), to);
+        }
+        QFile file(folder.filePath("changed.kvscope"));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size()) qFatal("cannot write the lesson");
+        return file.fileName();
+    }
 
 private slots:
     void textsPicturesQuestionsAndLastTheAnswers() {
@@ -81,18 +107,25 @@ private slots:
         QVERIFY2(pagesOf(out).last().contains("(recorded from the model)"), qPrintable(pagesOf(out).last()));
     }
 
+    /// Titles, stops, questions and choices are no Markdown, whatever they begin with.
+    void plainTextsStayAsTheyAre() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("plain.pdf");
+        const QByteArray text = R"(3. KeyDiff\n  - ~~a~~ &amp; b\n+ www.c.de d@e.fg\n\n2. d\n===\n12. e *f*)";
+        const QString path =
+            changedLesson(folder, "keydiff", {{"A KeyDiff: minus the cosine between key and anchor.", text}});
+        const auto done = m_program.run({"handout", path, "--out", out});
+        QVERIFY2(done.code == 0, done.error);
+        const QString lines = linesOf(out).join('|');
+        QVERIFY2(lines.contains("1. 3. KeyDiff|- ~~a~~ &amp; b|+ www.c.de d@e.fg|2. d|===|12. e *f*|"),
+                 qPrintable(lines));
+    }
+
     /// A question about a head that the capture does not have is asked about one that it has.
     void headsThatAreNotThere() {
         QTemporaryDir folder;
-        const QString path = folder.filePath("other.kvscope"), out = folder.filePath("other.pdf");
-        QByteArray text = contentOf(kLessons + "/keydiff.kvscope");
-        const QByteArray root = QByteArray::fromStdString(kvscope::testing::sourceDir());
-        QVERIFY(text.contains("\"../../sample_data/") && text.contains("\"answer\":"));
-        text.replace("\"../../sample_data/", "\"" + root + "/sample_data/");
-        text.replace("\"answer\":", "\"kv_head\": 77, \"answer\":");
-        QFile file(path);
-        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(text) == text.size());
-        file.close();
+        const QString path = changedLesson(folder, "keydiff", {{"\"answer\":", "\"kv_head\": 77, \"answer\":"}});
+        const QString out = folder.filePath("other.pdf");
         const auto done = m_program.run({"handout", path, "--out", out});
         QVERIFY2(done.code == 0, done.error);
         QVERIFY(!pagesOf(out).isEmpty());
