@@ -89,6 +89,21 @@ private slots:
         QVERIFY(open.find<QWidget>("presenter"));
     }
 
+    /// Each paragraph has a label of its own, but a list that is broken in two counts from 1 again.
+    void theItemsOfAListStayTogether() {
+        Lectern open;
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::Teach;
+                s.lesson = R"({"title": "A list", "text": "Look:\n\n1. here\n\n   and\n \n2. there\n\nBut\n\n\nno."})";
+            },
+            "Lesson");
+        open.settle();
+        QStringList texts;
+        for (const QLabel* label : open.dock("lesson")->findChildren<QLabel*>("lessonText")) texts += label->text();
+        QCOMPARE(texts, QStringList({"Look:\n\n1. here\n\n   and\n \n2. there", "But", "no."}));
+    }
+
     void aLessonWithAWrongViewSaysSo() {
         Lectern open;
         open.bench.change(
