@@ -193,14 +193,15 @@ public:
             const Session& asked = of.lesson.asked;
             const ViewDataRequest request = dataRequestOf(asked, of.capture, Cut::resolve(asked.cut, *of.capture));
             const LessonAnswer answer = answerOf(of.lesson, *of.runner, request, m_checkpoint);
+            const std::string text = explanation(of.lesson, answer);
             const std::string verdict =
                 fmt::format("{}{}: {}", answer.valueText, answer.isRecorded ? " (recorded from the model)" : "",
                             of.lesson.choices[static_cast<std::size_t>(answer.choice)].text);
             m_pages.space(6);
-            m_pages.need(m_pages.heightOf(plain(answer.text), Style::Text) + 48);
+            m_pages.need(m_pages.heightOf(text, Style::Text) + 48);
             m_pages.text(plain(titleOf(of.lesson)), Style::Head);
             m_pages.text(plain(verdict), Style::Label);
-            m_pages.text(plain(answer.text), Style::Text);
+            m_pages.text(text, Style::Text);
         }
     }
 
@@ -209,6 +210,13 @@ public:
 private:
     static std::string titleOf(const Lesson& lesson) {
         return lesson.number > 0 ? fmt::format("{}  {}", lesson.number, lesson.title) : lesson.title;
+    }
+
+    /// The lesson's text is about the choice that it claims, and says nothing of another one.
+    static std::string explanation(const Lesson& lesson, const LessonAnswer& answer) {
+        if (answer.choice == lesson.claim) return plain(answer.text);
+        const LessonChoice& claimed = lesson.choices[static_cast<std::size_t>(lesson.claim)];
+        return plain("The lesson explains another choice: " + claimed.text);
     }
 
     void ask(const Lesson& lesson) {

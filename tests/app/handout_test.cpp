@@ -107,6 +107,18 @@ private slots:
         QVERIFY2(pagesOf(out).last().contains("(recorded from the model)"), qPrintable(pagesOf(out).last()));
     }
 
+    /// It comes to the second choice.
+    void noChoiceIsExplainedThatTheNumberDoesNotFallInto() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("claim.pdf");
+        const QString path = changedLesson(folder, "keydiff", {{"\"claim\": 1", "\"claim\": 2"}});
+        const auto done = m_program.run({"handout", path, "--out", out});
+        QVERIFY2(done.code == 0, done.error);
+        const QString answers = pagesOf(out).last();
+        QVERIFY2(answers.contains("The lesson explains another choice: 60 % or more"), qPrintable(answers));
+        QVERIFY2(answers.contains("37.3 %") && !answers.contains("SnapKV"), qPrintable(answers));
+    }
+
     /// Titles, stops, questions and choices are no Markdown, whatever they begin with.
     void plainTextsStayAsTheyAre() {
         QTemporaryDir folder;

@@ -225,6 +225,23 @@ private slots:
         QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"), answer, 60'000);
     }
 
+    void aClaimThatDoesNotHoldIsNoSettingOfTheReaders() {
+        Lectern open;
+        open.openLesson(kKeydiff);
+        open.bench.change(
+            [](Session& s) {
+                const auto at = s.lesson.find("\"claim\":1");
+                QVERIFY(at != std::string::npos);
+                s.lesson.replace(at, 9, "\"claim\":2");
+            },
+            "Lesson");
+        open.settle();
+        QTest::mouseClick(open.choice(1), Qt::LeftButton, {}, QPoint(8, 12));
+        open.click("lessonAnswerButton");
+        QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"),
+                                  QString("The lesson explains another choice than the number falls into."), 60'000);
+    }
+
     // Some numbers are of one query head, and not of all that read the KV head.
     void anotherQueryHeadHasAnotherAnswer() {
         Lectern open;

@@ -146,16 +146,20 @@ void LessonQuestion::show(const LessonAnswer& answer) {
     const bool own = isOwnCase();
     if (answer.isRecorded && !own) verdict = tr("For the number of other settings start the model.");
     m_verdict->setText(verdict);
-    m_answer->setText(answer.isRecorded && !own                ? QString()
-                      : own && answer.choice == m_lesson.claim ? fromUtf8(answer.text)
-                      : m_atStop                               ? tr("This is the number at this stop.")
-                                 : tr("This is the number of what you have set yourself."));
+    m_answer->setText(answer.isRecorded && !own ? QString() : explanationOf(answer, own));
     m_show->setText(tr("Back to the question’s own setting"));
     m_show->setEnabled(true);
     m_show->setVisible(!own);
     m_workbench.withhold({});
     markAnswered(m_lesson);
     emit answered();
+}
+
+QString LessonQuestion::explanationOf(const LessonAnswer& answer, bool own) const {
+    if (own)
+        return answer.choice == m_lesson.claim ? fromUtf8(answer.text)
+                                               : tr("The lesson explains another choice than the number falls into.");
+    return m_atStop ? tr("This is the number at this stop.") : tr("This is the number of what you have set yourself.");
 }
 
 void LessonQuestion::refuse(const QString& why) {
