@@ -200,6 +200,18 @@ private slots:
         QVERIFY(open.answer().text.find(open.answer().valueText) != std::string::npos);
     }
 
+    // Another number of the lesson may be recorded.
+    void aComputedValueIsNotCalledRecorded() {
+        OpenLesson open("blocks");
+        const std::string value = open.answer().valueText;
+        open.lesson.recorded = {{"answering_retention@0", 0.7}};
+        QVERIFY(!open.answer().isRecorded);
+        QCOMPARE(open.answer().valueText, value);
+        open.lesson.recorded = {{open.lesson.quantity + "@" + std::to_string(open.lesson.pane), 0.25}};
+        QVERIFY(open.answer().isRecorded);
+        QCOMPARE(open.answer().value, 0.25);
+    }
+
     void aPaneThatWasRemovedIsNamed() {
         OpenLesson open("blocks");
         open.bench->change([](Session& s) { removePane(s, 1); }, "Remove pane");
