@@ -88,6 +88,23 @@ private slots:
         open.finish();
     }
 
+    void aNewQuestionHasNoNumbersOfTheOldOne() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.quantity = "kept_share";
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        lesson.recorded = {{"kept_share@0", 0.7}};
+        maker.show(lesson);
+        maker.writeTo(lesson);
+        QCOMPARE(lesson.recorded.size(), std::size_t{1});
+        maker.findChild<QPushButton*>("makerAsk")->click();
+        maker.writeTo(lesson);
+        QVERIFY(lesson.recorded.empty());
+        open.finish();
+    }
+
     /// The number that was being computed is of no quantity any more when it arrives.
     void theQuantityIsTakenBackWhileItIsComputed() {
         Classroom open;

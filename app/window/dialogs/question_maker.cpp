@@ -164,6 +164,7 @@ void QuestionMaker::writeTo(Lesson& lesson) const {
     lesson.quantity = m_of.quantity;
     lesson.pane = m_of.pane;
     lesson.asked = m_of.asked;
+    if (m_asked) lesson.recorded.clear(); // numbers of the question as read
     lesson.choices = choices();
     lesson.claim = m_of.claim;
     lesson.answer = m_answer->toPlainText().trimmed().toStdString();
