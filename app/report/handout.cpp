@@ -266,16 +266,19 @@ std::string handoutPdf(const std::vector<HandoutLesson>& lessons, const Checkpoi
 }
 
 HandoutLesson readHandoutLesson(const std::string& path, std::shared_ptr<const LayerRunner> runner) {
-    Session session = readSession(path);
+    const Session session = readSession(path);
     auto capture = openSource(sourceOf(session));
-    fitToCapture(session, *capture);
     auto lesson = lessonOf(session);
     if (!lesson)
         throw Error(
             {"the session is no lesson", "lesson", "Make one of it: File, Make a lesson of this session", path});
-    // Each names a layer and heads of its own. A layer that is not there is refused, as fitting would replace it.
+    // Each names a layer and a head of its own. What is not there is refused, as fitting would replace it.
     const auto fit = [&](Session& setting) {
-        capture->info().layerInfo(setting.layer);
+        const CaptureInfo& info = capture->info();
+        info.layerInfo(setting.layer);
+        if (setting.kvHead.value < 0 || setting.kvHead.value >= info.numKvHeads)
+            throw Error({fmt::format("the capture has no KV head {}", setting.kvHead.value), "lesson",
+                         fmt::format("It holds KV heads 0 to {}", info.numKvHeads - 1), path});
         fitToCapture(setting, *capture);
     };
     fit(lesson->start);

@@ -133,14 +133,22 @@ private slots:
                  qPrintable(lines));
     }
 
-    /// A question about a head that the capture does not have is asked about one that it has.
+    /// Another head would give another answer without a word.
+    void headsThatAreNotThere_data() {
+        QTest::addColumn<QByteArray>("from");
+        QTest::newRow("question") << QByteArray("\"answer\":");
+        QTest::newRow("stop") << QByteArray("\"text\": \"B SnapKV");
+        QTest::newRow("start") << QByteArray("\"kv_head\": 0,");
+    }
     void headsThatAreNotThere() {
+        QFETCH(QByteArray, from);
         QTemporaryDir folder;
-        const QString path = changedLesson(folder, "keydiff", {{"\"answer\":", "\"kv_head\": 77, \"answer\":"}});
         const QString out = folder.filePath("other.pdf");
-        const auto done = m_program.run({"handout", path, "--out", out});
-        QVERIFY2(done.code == 0, done.error);
-        QVERIFY(!pagesOf(out).isEmpty());
+        const QByteArray more = from.startsWith("\"kv_head") ? QByteArray() : from;
+        const QString path = changedLesson(folder, "keydiff", {{from, "\"kv_head\": 77, " + more}});
+        const auto refused = m_program.run({"handout", path, "--out", out});
+        QVERIFY2(refused.code == 2 && refused.error.contains("no KV head 77"), refused.error);
+        QVERIFY(!QFile::exists(out));
     }
 
     void whatIsNoLessonIsRefused() {
