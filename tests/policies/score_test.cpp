@@ -140,6 +140,10 @@ private slots:
         QVERIFY(refusalOf("snapkv:kvpres").contains("Did you mean 'kvpress'?"));
         QVERIFY(refusalOf("vnorm:paper").contains("has no variants"));
         QVERIFY(refusalOf("1 + 2").contains("names no feature"));
+        QCOMPARE(refusalOf("log"),
+                 "in the score 'log': log is a function (character 1). Write it with its argument, like log(snapkv)");
+        QVERIFY(refusalOf("1 + clip").contains("clip is a function (character 5)") &&
+                refusalOf("1 + clip").contains("with its arguments, like clip(snapkv, 0, 1)"));
         for (const char* without : {"exact", "balancekv", "subgen", "score", "imported"})
             QVERIFY2(refusalOf(without).contains("there is no feature"), without);
         QVERIFY(refusalOf(std::string(5000, '(') + "snapkv").contains("nested too deeply"));

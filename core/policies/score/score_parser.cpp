@@ -216,12 +216,23 @@ private:
         return node;
     }
 
+    void refuseFunction(const std::string& name, std::size_t begin) const {
+        const auto function = std::ranges::find(kFunctions, name, &Function::name);
+        if (function == kFunctions.end()) return;
+        std::string example = name + "(snapkv";
+        for (std::size_t argument = 1; argument < function->least; ++argument)
+            example += ", " + std::to_string(argument - 1);
+        const char* arguments = function->least == 1 ? "argument" : "arguments";
+        fail(begin, name + " is a function", fmt::format("Write it with its {}, like {})", arguments, example));
+    }
+
     void checkFeature(const ScoreFeature& feature, std::size_t begin) const {
         const bool isBasic = isBasicScoreFeature(feature.name);
         if (isBasic && feature.text != feature.name)
             fail(begin + feature.name.size(), feature.name + " has no variants, parts or parameters",
                  "Write " + feature.name + " alone");
         if (isBasic) return;
+        refuseFunction(feature.name, begin);
         const auto policies = scoringPolicies();
         if (std::ranges::find(policies, feature.name) == policies.end())
             failName(begin, "there is no feature '" + feature.name + "'", feature.name, false);
