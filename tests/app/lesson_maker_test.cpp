@@ -88,6 +88,23 @@ private slots:
         open.finish();
     }
 
+    void boundsAreFiniteNumbersThatRise() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.quantity = "kept_share";
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        maker.show(lesson);
+        const auto missing = [&](const char* bounds) {
+            maker.findChild<QLineEdit*>("makerBounds")->setText(bounds);
+            return maker.missing();
+        };
+        for (const char* wrong : {"nan", "inf", "20, inf", "nan, 20", "-inf, 20", "1e999", "20, 20"})
+            QVERIFY2(missing(wrong).contains("ascending numbers"), wrong);
+        QVERIFY(!missing("20, 60").contains("ascending numbers"));
+    }
+
     void aNewQuestionHasNoNumbersOfTheOldOne() {
         Classroom open;
         QuestionMaker maker(open.bench, nullptr);

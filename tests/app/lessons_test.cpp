@@ -240,6 +240,8 @@ private slots:
         QTest::newRow("answer") << QByteArray("{value}") << QByteArray("{vlue}") << "vlue";
         QTest::newRow("claim") << QByteArray("\"claim\": 2") << QByteArray("\"claim\": 3") << "question/claim";
         QTest::newRow("bounds") << QByteArray("\"below\": 0.5") << QByteArray("\"below\": 0.1") << "question/choices";
+        QTest::newRow("equal bounds") << QByteArray("\"below\": 0.5") << QByteArray("\"below\": 0.3333")
+                                      << "question/choices";
         QTest::newRow("no text") << QByteArray("\"choices\"") << QByteArray("\"chioces\"") << "choices";
         QTest::newRow("policy of a stop") << QByteArray("keydiff,prompt_block=32") << QByteArray("kediff") << "keydiff";
     }

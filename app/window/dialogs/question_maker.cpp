@@ -15,6 +15,7 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
@@ -138,7 +139,7 @@ std::vector<LessonChoice> QuestionMaker::choices() const {
         bool isNumber = false;
         const QString word = part.trimmed();
         const double below = word.toDouble(&isNumber) * unitOf(quantity);
-        if (!isNumber || (!choices.empty() && below <= choices.back().below)) return {};
+        if (!isNumber || !std::isfinite(below) || (!choices.empty() && below <= choices.back().below)) return {};
         const QString text =
             before.isEmpty() ? tr("Below %1%2").arg(word, unit) : tr("%1 to %2%3").arg(before, word, unit);
         choices.push_back({text.toStdString(), below});
