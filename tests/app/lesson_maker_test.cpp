@@ -12,6 +12,7 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDir>
 #include <QListWidget>
@@ -22,6 +23,8 @@
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTemporaryDir>
+
+#include <set>
 
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
@@ -103,6 +106,31 @@ private slots:
         for (const char* wrong : {"nan", "inf", "20, inf", "nan, 20", "-inf, 20", "1e999", "20, 20"})
             QVERIFY2(missing(wrong).contains("ascending numbers"), wrong);
         QVERIFY(!missing("20, 60").contains("ascending numbers"));
+    }
+
+    void theFindingsOfTheStopsAreHiddenToo() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.quantity = "kept_share";
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        lesson.views = {"token_profile", "attention_map"};
+        lesson.stops.resize(1);
+        lesson.stops[0].views = {"token_strip"};
+        const auto written = [&] {
+            Lesson of = lesson;
+            maker.findChild<QCheckBox*>("makerWithhold")->setChecked(true);
+            maker.writeTo(of);
+            return std::set<std::string>(of.withheld.begin(), of.withheld.end());
+        };
+        maker.show(lesson);
+        QCOMPARE(written(), (std::set<std::string>{"token_profile", "attention_map", "token_strip"}));
+        lesson.withheld = {"attention_map"}; // its author shows the others
+        maker.show(lesson);
+        QCOMPARE(written(), (std::set<std::string>{"attention_map"}));
+        lesson.stops[0].views.push_back("score_chart"); // a new one
+        QCOMPARE(written(), (std::set<std::string>{"attention_map", "score_chart"}));
     }
 
     void aNewQuestionHasNoNumbersOfTheOldOne() {

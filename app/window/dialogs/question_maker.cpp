@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace kvscope {
 
@@ -34,6 +35,13 @@ QString boundsText(const std::vector<LessonChoice>& choices, const LessonQuantit
     for (std::size_t i = 0; i + 1 < choices.size(); ++i)
         bounds += QString::number(choices[i].below / unitOf(quantity), 'g', 10);
     return bounds.join(", ");
+}
+
+/// Of the start and all stops.
+std::set<std::string> viewsOf(const Lesson& lesson) {
+    std::set<std::string> views(lesson.views.begin(), lesson.views.end());
+    for (const LessonStop& stop : lesson.stops) views.insert(stop.views.begin(), stop.views.end());
+    return views;
 }
 
 QPlainTextEdit* textField(const char* name, const QString& hint, QWidget* parent) {
@@ -170,9 +178,16 @@ void QuestionMaker::writeTo(Lesson& lesson) const {
     lesson.claim = m_of.claim;
     lesson.answer = m_answer->toPlainText().trimmed().toStdString();
     lesson.answeredViews = m_of.answeredViews;
-    lesson.withheld = !m_withhold->isChecked() ? std::vector<std::string>()
-                      : m_of.withheld.empty()  ? lesson.views
-                                               : m_of.withheld;
+    lesson.withheld = m_withhold->isChecked() ? withheldOf(lesson) : std::vector<std::string>();
+}
+
+/// What the author of the lesson as read has left open stays so.
+std::vector<std::string> QuestionMaker::withheldOf(const Lesson& lesson) const {
+    std::vector<std::string> withheld = m_of.withheld;
+    const std::set<std::string> known = withheld.empty() ? std::set<std::string>() : viewsOf(m_of);
+    for (const std::string& view : viewsOf(lesson))
+        if (!known.contains(view) && std::ranges::find(withheld, view) == withheld.end()) withheld.push_back(view);
+    return withheld;
 }
 
 QString QuestionMaker::missing() const {
