@@ -61,11 +61,25 @@ private:
     std::string m_command, m_separator = "\n";
 };
 
+/// Commas in parentheses and brackets, as of a formula, do not split.
+std::vector<std::string> valuesIn(const std::string& text) {
+    std::vector<std::string> values;
+    int depth = 0;
+    for (const std::string& part : splitAtCommas(text)) {
+        if (depth > 0)
+            values.back().append(",").append(part);
+        else
+            values.push_back(part);
+        for (const char c : part) depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    }
+    return values;
+}
+
 VariedParameter parseVaried(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
         throw Error({"'" + text + "' names no parameter and values", "--vary", "Write it like sink=0,4,16"});
-    return {text.substr(0, equals), splitAtCommas(text.substr(equals + 1))};
+    return {text.substr(0, equals), valuesIn(text.substr(equals + 1))};
 }
 
 class SweepCommand final : public Command {

@@ -66,8 +66,10 @@ void check(const Lesson& lesson) {
     lessonQuantityById(lesson.quantity);
     for (const std::string& id : quantitiesIn(lesson.answer))
         if (id != "value") lessonQuantityById(id);
-    const auto ascending = [](const LessonChoice& a, const LessonChoice& b) { return a.below < b.below; };
-    if (lesson.choices.size() < 2 || !std::ranges::is_sorted(lesson.choices, ascending) ||
+    const bool ascending = // no two equal ones: nothing could fall between them
+        std::ranges::adjacent_find(lesson.choices, std::ranges::greater_equal(), &LessonChoice::below) ==
+        lesson.choices.end();
+    if (lesson.choices.size() < 2 || !ascending ||
         lesson.choices.back().below != std::numeric_limits<double>::infinity())
         refuse("needs two choices or more with ascending bounds, the last one without", "question/choices");
     if (lesson.claim < 0 || lesson.claim >= std::ssize(lesson.choices))

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 namespace kvscope {
 
@@ -14,13 +15,16 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
     const auto pane = static_cast<std::size_t>(lesson.pane);
     const LessonQuantity& deciding = lessonQuantityById(lesson.quantity);
     const bool isRun = dynamic_cast<const live::LiveCapture*>(request.capture.get());
+    const auto recordedOf = [&](const LessonQuantity& quantity, std::size_t whose) {
+        const auto at = lesson.recorded.find(quantity.id + "@" + std::to_string(whose));
+        return isRun || at == lesson.recorded.end() ? std::nullopt : std::optional(at->second);
+    };
     const auto valueOf = [&](const LessonQuantity& quantity, std::size_t whose) {
-        const auto recorded = lesson.recorded.find(quantity.id + "@" + std::to_string(whose));
-        return isRun || recorded == lesson.recorded.end() ? quantity.compute({runner, request, whose, checkpoint})
-                                                          : recorded->second;
+        const auto recorded = recordedOf(quantity, whose);
+        return recorded ? *recorded : quantity.compute({runner, request, whose, checkpoint});
     };
     LessonAnswer answer;
-    answer.isRecorded = !isRun && !lesson.recorded.empty();
+    answer.isRecorded = recordedOf(deciding, pane).has_value();
     answer.value = valueOf(deciding, pane);
     answer.valueText = quantityText(deciding, answer.value);
     const auto falls =

@@ -10,7 +10,7 @@ namespace kvscope {
 struct LessonAnswer {
     double value = 0;
     int choice = 0;          ///< that the value falls into
-    bool isRecorded = false; ///< by the lesson, and not computed, since its model does not run
+    bool isRecorded = false; ///< the value, by the lesson: it is not computed, since the model does not run
     std::string valueText;   ///< "59.7 %"
     std::string text;        ///< the lesson's answer with its numbers filled in; with other settings only the number
 };

@@ -20,6 +20,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
 
 namespace kvscope {
@@ -48,7 +49,9 @@ double outputErrorOf(const LessonAsked& asked) {
 }
 
 double nextErrorRatio(const LessonAsked& asked) {
-    return share(outputErrorOf({asked.runner, asked.request, asked.pane + 1, asked.checkpoint}), outputErrorOf(asked));
+    const double own = outputErrorOf(asked);
+    if (own == 0) throw Error({"this pane's output error is 0, so no ratio to it exists", "", "Lower its budget"});
+    return outputErrorOf({asked.runner, asked.request, asked.pane + 1, asked.checkpoint}) / own;
 }
 
 /// The request with the default cut.
@@ -193,8 +196,8 @@ double sharedWithNext(const LessonAsked& asked) {
     return share(static_cast<double>(both.size()), static_cast<double>(a.size()));
 }
 
-/// Squared discrepancy of the head's walks over its expectation under fair coins.
-double coinRatio(const LessonAsked& asked) {
+/// Squared discrepancy of the head's walks over its expectation under fair coins; nothing where no walk was taken.
+std::optional<double> ratioToCoins(const LessonAsked& asked) {
     const auto log = logOf<BalanceLog>(runOf(asked, true));
     double walked = 0, coins = 0;
     for (const BalanceWalkLog& walk : log->walks)
@@ -202,14 +205,19 @@ double coinRatio(const LessonAsked& asked) {
             walked += walk.quadratic.back();
             coins += walk.fairCoins.back();
         }
-    return share(walked, coins);
+    return coins > 0 ? std::optional(walked / coins) : std::nullopt;
+}
+
+double coinRatio(const LessonAsked& asked) {
+    if (const auto ratio = ratioToCoins(asked)) return *ratio;
+    throw Error({"no walk was taken in this head, so nothing compares with coins", "", "Lower the budget"});
 }
 
 double panesBelowCoins(const LessonAsked& asked) {
     constexpr double kBelow = 0.95;
     double count = 0;
     for (std::size_t pane = 0; pane < asked.request.panes.size(); ++pane)
-        count += coinRatio({asked.runner, asked.request, pane, asked.checkpoint}) < kBelow ? 1 : 0;
+        count += ratioToCoins({asked.runner, asked.request, pane, asked.checkpoint}).value_or(1) < kBelow ? 1 : 0;
     return count;
 }
 

@@ -142,12 +142,22 @@ private:
     int m_page = 0;
 };
 
-/// Text that stands as it is in Markdown.
+/// Text that stands as it is in Markdown, its line breaks and the blanks before its lines, too.
 std::string plain(const std::string& text) {
+    constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"; // any may begin a mark
     std::string out;
-    for (const char c : text) {
-        if (std::string_view("\\`*_[]<>#|").find(c) != std::string_view::npos) out += '\\';
-        out += c;
+    bool atBegin = true; // of a line
+    for (std::size_t i = text.find_first_not_of(" \t\r\n"); i < text.size(); ++i) {
+        const char c = text[i];
+        if (c == '\r') continue;
+        const bool isBlank = c == ' ' || c == '\t';
+        if (c == '\n')
+            out += out.ends_with('\n') || text.substr(i + 1, 1) == "\n" ? "\n" : "  \n";
+        else if (isBlank && atBegin)
+            out += c == '\t' ? "\u00a0\u00a0\u00a0\u00a0" : "\u00a0";
+        else
+            out.append(kPunctuation.find(c) != std::string_view::npos ? "\\" : "").append(1, c);
+        atBegin = c == '\n' || (atBegin && isBlank);
     }
     return out;
 }
@@ -183,14 +193,15 @@ public:
             const Session& asked = of.lesson.asked;
             const ViewDataRequest request = dataRequestOf(asked, of.capture, Cut::resolve(asked.cut, *of.capture));
             const LessonAnswer answer = answerOf(of.lesson, *of.runner, request, m_checkpoint);
+            const std::string text = explanation(of.lesson, answer);
             const std::string verdict =
                 fmt::format("{}{}: {}", answer.valueText, answer.isRecorded ? " (recorded from the model)" : "",
                             of.lesson.choices[static_cast<std::size_t>(answer.choice)].text);
             m_pages.space(6);
-            m_pages.need(m_pages.heightOf(answer.text, Style::Text) + 48);
+            m_pages.need(m_pages.heightOf(text, Style::Text) + 48);
             m_pages.text(plain(titleOf(of.lesson)), Style::Head);
             m_pages.text(plain(verdict), Style::Label);
-            m_pages.text(plain(answer.text), Style::Text);
+            m_pages.text(text, Style::Text);
         }
     }
 
@@ -201,10 +212,17 @@ private:
         return lesson.number > 0 ? fmt::format("{}  {}", lesson.number, lesson.title) : lesson.title;
     }
 
+    /// The lesson's text is about the choice that it claims, and says nothing of another one.
+    static std::string explanation(const Lesson& lesson, const LessonAnswer& answer) {
+        if (answer.choice == lesson.claim) return plain(answer.text);
+        const LessonChoice& claimed = lesson.choices[static_cast<std::size_t>(lesson.claim)];
+        return plain("The lesson explains another choice: " + claimed.text);
+    }
+
     void ask(const Lesson& lesson) {
         if (lesson.question.empty()) return;
         m_pages.space(8);
-        m_pages.need(m_pages.heightOf(lesson.question, Style::Label) +
+        m_pages.need(m_pages.heightOf(plain(lesson.question), Style::Label) +
                      20.0 * static_cast<double>(lesson.choices.size()) + 24);
         m_pages.text("Predict", Style::Head);
         m_pages.text(plain(lesson.question), Style::Label);
@@ -248,16 +266,19 @@ std::string handoutPdf(const std::vector<HandoutLesson>& lessons, const Checkpoi
 }
 
 HandoutLesson readHandoutLesson(const std::string& path, std::shared_ptr<const LayerRunner> runner) {
-    Session session = readSession(path);
+    const Session session = readSession(path);
     auto capture = openSource(sourceOf(session));
-    fitToCapture(session, *capture);
     auto lesson = lessonOf(session);
     if (!lesson)
         throw Error(
             {"the session is no lesson", "lesson", "Make one of it: File, Make a lesson of this session", path});
-    // Each names a layer and heads of its own. A layer that is not there is refused, as fitting would replace it.
+    // Each names a layer and a head of its own. What is not there is refused, as fitting would replace it.
     const auto fit = [&](Session& setting) {
-        capture->info().layerInfo(setting.layer);
+        const CaptureInfo& info = capture->info();
+        info.layerInfo(setting.layer);
+        if (setting.kvHead.value < 0 || setting.kvHead.value >= info.numKvHeads)
+            throw Error({fmt::format("the capture has no KV head {}", setting.kvHead.value), "lesson",
+                         fmt::format("It holds KV heads 0 to {}", info.numKvHeads - 1), path});
         fitToCapture(setting, *capture);
     };
     fit(lesson->start);

@@ -225,6 +225,15 @@ private slots:
             QVERIFY2(lines[0].split(',').contains(column), column);
     }
 
+    void variedFormulasKeepTheirCommas() {
+        expectDone({"sweep", kSample, "--policy", "score:knorm", "--retention", "0.25", "--layers", "0", "--vary",
+                    "expression=max(knorm,vnorm),min(knorm,snapkv[window=16,pool_width=7])", "--out", "s.csv"});
+        const QByteArray table = contentOf(at("s.csv"));
+        QCOMPARE(table.trimmed().split('\n').size(), 1 + 2);
+        QVERIFY2(table.contains("max(knorm,vnorm)") && table.contains("min(knorm,snapkv[window=16,pool_width=7])"),
+                 table);
+    }
+
     void figuresCarryTheCommandThatMakesThemAgain() {
         const QStringList common = {"plot",     "key_projection", kSample,    "--layer",    "1",      "--kv-head", "0",
                                     "--policy", "keydiff@0.1",    "--policy", "snapkv@0.1", "--size", "900x420"};

@@ -16,13 +16,24 @@ namespace {
 
 const QString kLessons = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons");
 
-QStringList pagesOf(const QString& pdf) {
+QString textOf(const QString& pdf) {
     QProcess reader;
     reader.start("pdftotext", {"-layout", pdf, "-"});
     reader.waitForFinished();
-    QStringList pages = QString::fromUtf8(reader.readAllStandardOutput()).split('\f', Qt::SkipEmptyParts);
+    return QString::fromUtf8(reader.readAllStandardOutput());
+}
+
+QStringList pagesOf(const QString& pdf) {
+    QStringList pages = textOf(pdf).split('\f', Qt::SkipEmptyParts);
     for (QString& page : pages) page = page.simplified();
     return pages;
+}
+
+QStringList linesOf(const QString& pdf) {
+    QStringList lines = textOf(pdf).split('\n');
+    for (QString& line : lines) line = line.simplified();
+    lines.removeAll(QString());
+    return lines;
 }
 
 QByteArray contentOf(const QString& path) {
@@ -36,6 +47,21 @@ class HandoutTest : public QObject {
     Q_OBJECT
 
     kvscope::testing::Program m_program;
+
+    /// The path of a lesson of the program in the folder, where each first text is replaced by its second.
+    static QString changedLesson(const QTemporaryDir& folder, const QString& lesson,
+                                 const QList<std::pair<QByteArray, QByteArray>>& changes) {
+        QByteArray text = contentOf(kLessons + "/" + lesson + ".kvscope");
+        const QByteArray root = QByteArray::fromStdString(kvscope::testing::sourceDir());
+        text.replace("\"../../sample_data/", "\"" + root + "/sample_data/");
+        for (const auto& [from, to] : changes) {
+            if (!text.contains(from)) qFatal("%s is not in %s", from.constData(), qPrintable(lesson));
+            text.replace(text.indexOf(from), from.size(), to);
+        }
+        QFile file(folder.filePath("changed.kvscope"));
+        if (!file.open(QIODevice::WriteOnly) || file.write(text) != text.size()) qFatal("cannot write the lesson");
+        return file.fileName();
+    }
 
 private slots:
     void textsPicturesQuestionsAndLastTheAnswers() {
@@ -81,21 +107,48 @@ private slots:
         QVERIFY2(pagesOf(out).last().contains("(recorded from the model)"), qPrintable(pagesOf(out).last()));
     }
 
-    /// A question about a head that the capture does not have is asked about one that it has.
-    void headsThatAreNotThere() {
+    /// It comes to the second choice.
+    void noChoiceIsExplainedThatTheNumberDoesNotFallInto() {
         QTemporaryDir folder;
-        const QString path = folder.filePath("other.kvscope"), out = folder.filePath("other.pdf");
-        QByteArray text = contentOf(kLessons + "/keydiff.kvscope");
-        const QByteArray root = QByteArray::fromStdString(kvscope::testing::sourceDir());
-        QVERIFY(text.contains("\"../../sample_data/") && text.contains("\"answer\":"));
-        text.replace("\"../../sample_data/", "\"" + root + "/sample_data/");
-        text.replace("\"answer\":", "\"kv_head\": 77, \"answer\":");
-        QFile file(path);
-        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(text) == text.size());
-        file.close();
+        const QString out = folder.filePath("claim.pdf");
+        const QString path = changedLesson(folder, "keydiff", {{"\"claim\": 1", "\"claim\": 2"}});
         const auto done = m_program.run({"handout", path, "--out", out});
         QVERIFY2(done.code == 0, done.error);
-        QVERIFY(!pagesOf(out).isEmpty());
+        const QString answers = pagesOf(out).last();
+        QVERIFY2(answers.contains("The lesson explains another choice: 60 % or more"), qPrintable(answers));
+        QVERIFY2(answers.contains("37.3 %") && !answers.contains("SnapKV"), qPrintable(answers));
+    }
+
+    /// Titles, stops, questions and choices are no Markdown, whatever they begin with.
+    void plainTextsStayAsTheyAre() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("plain.pdf");
+        const QByteArray text = R"(3. KeyDiff\n  - ~~a~~ &amp; b\n+ www.c.de d@e.fg\n\n2. d\n===\n12. e *f*)";
+        const QString path =
+            changedLesson(folder, "keydiff", {{"A KeyDiff: minus the cosine between key and anchor.", text}});
+        const auto done = m_program.run({"handout", path, "--out", out});
+        QVERIFY2(done.code == 0, done.error);
+        const QString lines = linesOf(out).join('|');
+        QVERIFY2(lines.contains("1. 3. KeyDiff|- ~~a~~ &amp; b|+ www.c.de d@e.fg|2. d|===|12. e *f*|"),
+                 qPrintable(lines));
+    }
+
+    /// Another head would give another answer without a word.
+    void headsThatAreNotThere_data() {
+        QTest::addColumn<QByteArray>("from");
+        QTest::newRow("question") << QByteArray("\"answer\":");
+        QTest::newRow("stop") << QByteArray("\"text\": \"B SnapKV");
+        QTest::newRow("start") << QByteArray("\"kv_head\": 0,");
+    }
+    void headsThatAreNotThere() {
+        QFETCH(QByteArray, from);
+        QTemporaryDir folder;
+        const QString out = folder.filePath("other.pdf");
+        const QByteArray more = from.startsWith("\"kv_head") ? QByteArray() : from;
+        const QString path = changedLesson(folder, "keydiff", {{from, "\"kv_head\": 77, " + more}});
+        const auto refused = m_program.run({"handout", path, "--out", out});
+        QVERIFY2(refused.code == 2 && refused.error.contains("no KV head 77"), refused.error);
+        QVERIFY(!QFile::exists(out));
     }
 
     void whatIsNoLessonIsRefused() {

@@ -12,6 +12,7 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDir>
 #include <QListWidget>
@@ -22,6 +23,8 @@
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTemporaryDir>
+
+#include <set>
 
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
@@ -86,6 +89,109 @@ private slots:
         maker.writeTo(written);
         QCOMPARE(written.choices.front().text, std::string("Few of them")); // nothing of the author's is lost
         open.finish();
+    }
+
+    void boundsAreFiniteNumbersThatRise() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.quantity = "kept_share";
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        maker.show(lesson);
+        const auto missing = [&](const char* bounds) {
+            maker.findChild<QLineEdit*>("makerBounds")->setText(bounds);
+            return maker.missing();
+        };
+        for (const char* wrong : {"nan", "inf", "20, inf", "nan, 20", "-inf, 20", "1e999", "20, 20"})
+            QVERIFY2(missing(wrong).contains("ascending numbers"), wrong);
+        QVERIFY(!missing("20, 60").contains("ascending numbers"));
+    }
+
+    void theFindingsOfTheStopsAreHiddenToo() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.quantity = "kept_share";
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        lesson.views = {"token_profile", "attention_map"};
+        lesson.stops.resize(1);
+        lesson.stops[0].views = {"token_strip"};
+        const auto written = [&] {
+            Lesson of = lesson;
+            maker.findChild<QCheckBox*>("makerWithhold")->setChecked(true);
+            maker.writeTo(of);
+            return std::set<std::string>(of.withheld.begin(), of.withheld.end());
+        };
+        maker.show(lesson);
+        QCOMPARE(written(), (std::set<std::string>{"token_profile", "attention_map", "token_strip"}));
+        lesson.withheld = {"attention_map"}; // its author shows the others
+        maker.show(lesson);
+        QCOMPARE(written(), (std::set<std::string>{"attention_map"}));
+        lesson.stops[0].views.push_back("score_chart"); // a new one
+        QCOMPARE(written(), (std::set<std::string>{"attention_map", "score_chart"}));
+    }
+
+    void aNewQuestionHasNoNumbersOfTheOldOne() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.quantity = "kept_share";
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        lesson.recorded = {{"kept_share@0", 0.7}};
+        maker.show(lesson);
+        maker.writeTo(lesson);
+        QCOMPARE(lesson.recorded.size(), std::size_t{1});
+        maker.findChild<QPushButton*>("makerAsk")->click();
+        maker.writeTo(lesson);
+        QVERIFY(lesson.recorded.empty());
+        open.finish();
+    }
+
+    /// The number that was being computed is of no quantity any more when it arrives.
+    void theQuantityIsTakenBackWhileItIsComputed() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        auto* quantities = maker.findChild<QComboBox*>("makerQuantity");
+        const auto choose = [&](int index) {
+            quantities->setCurrentIndex(index);
+            emit quantities->activated(index);
+        };
+        choose(quantities->findData(QString("needed_retention"))); // twenty runs
+        QVERIFY(maker.findChild<QLabel*>("makerNow")->text().startsWith("Computing"));
+        choose(0);
+        open.finish();
+        QCOMPARE(maker.findChild<QLabel*>("makerNow")->text(), QString());
+    }
+
+    /// The file names the start's capture alone: what was taken on another one would be shown on this one.
+    void aLessonIsOfOneCapture() {
+        Classroom open;
+        open.window.actions()->byName("makeLesson")->trigger();
+        auto* maker = open.find<LessonMaker>("lessonMaker");
+        const auto click = [&](const char* name) {
+            QTest::mouseClick(maker->findChild<QPushButton*>(name), Qt::LeftButton);
+        };
+        const auto why = [&] { return maker->findChild<QLabel*>("makerWhy")->text(); };
+        QTest::keyClicks(maker->findChild<QWidget*>("makerTitle"), "Two captures");
+        click("makerAdd");
+        open.bench.openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
+        QTRY_VERIFY_WITH_TIMEOUT(open.bench.session().capturePath.ends_with("story-2k.h5"), 60'000);
+        click("makerAdd");
+        click("makerSave");
+        QVERIFY2(why().contains("taken on another capture than the start"), qPrintable(why()));
+        click("makerStart"); // now the first stop is the other one
+        click("makerSave");
+        QVERIFY2(why().contains("taken on another capture than the start"), qPrintable(why()));
+        maker->findChild<QListWidget*>("makerStops")->setCurrentRow(0);
+        click("makerRetake");
+        const QString path = QDir(LessonMaker::folder()).filePath("two-captures.kvscope");
+        answerFileDialog(path);
+        click("makerSave");
+        QTRY_VERIFY(QFile::exists(path));
+        QVERIFY(why().isEmpty());
     }
 
     void aSessionBecomesALessonByClicks() {

@@ -8,6 +8,7 @@
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/app/open_lesson.h"
 #include "tests/run/naive_attention.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <fmt/format.h>
@@ -308,6 +309,29 @@ private slots:
         double below = 0;
         for (std::size_t pane = 0; pane < 4; ++pane) below += open.quantity("coin_ratio", pane) < 0.95 ? 1 : 0;
         QCOMPARE(open.quantity("panes_below_coins"), below);
+    }
+
+    // Where everything is kept, there is no error to compare with and nothing to balance.
+    void aRatioToNothingIsRefused() {
+        OpenLesson sinks("sinks"), walk("walk");
+        for (OpenLesson* open : {&sinks, &walk}) {
+            open->bench->change(
+                [](Session& s) {
+                    s.panesLinked = true;
+                    setBudget(s, {Budget::Unit::Fraction, 1});
+                },
+                "Budget");
+            open->executor.runAll();
+        }
+        const QString error = errorText([&] { (void)sinks.quantity("next_error_ratio"); });
+        QVERIFY2(error.contains("this pane's output error is 0, so no ratio to it exists"), qPrintable(error));
+        for (const std::size_t pane : {2, 3}) {
+            const QString coins = errorText([&] { (void)walk.quantity("coin_ratio", pane); });
+            QVERIFY2(coins.contains("no walk was taken in this head"), qPrintable(coins));
+        }
+        double below = 0; // a stream walks whatever it keeps
+        for (const std::size_t pane : {0, 1}) below += walk.quantity("coin_ratio", pane) < 0.95 ? 1 : 0;
+        QCOMPARE(walk.quantity("panes_below_coins"), below);
     }
 
     void distortionIsAMeanOverSeeds() {

@@ -23,7 +23,7 @@ using kvscope::testing::Classroom;
 
 namespace {
 
-constexpr int kKeydiff = 5, kBlocks = 7, kSubgen = 11;
+constexpr int kKeydiff = 5, kPremise = 6, kBlocks = 7, kSubgen = 11;
 
 struct Lectern : Classroom {
     using Classroom::Classroom;
@@ -87,6 +87,21 @@ private slots:
         open.window.actions()->byName("presenter")->trigger();
         open.settle();
         QVERIFY(open.find<QWidget>("presenter"));
+    }
+
+    /// Each paragraph has a label of its own, but a list that is broken in two counts from 1 again.
+    void theItemsOfAListStayTogether() {
+        Lectern open;
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::Teach;
+                s.lesson = R"({"title": "A list", "text": "Look:\n\n1. here\n\n   and\n \n2. there\n\nBut\n\n\nno."})";
+            },
+            "Lesson");
+        open.settle();
+        QStringList texts;
+        for (const QLabel* label : open.dock("lesson")->findChildren<QLabel*>("lessonText")) texts += label->text();
+        QCOMPARE(texts, QStringList({"Look:\n\n1. here\n\n   and\n \n2. there", "But", "no."}));
     }
 
     void aLessonWithAWrongViewSaysSo() {
@@ -208,6 +223,34 @@ private slots:
                                   QString("This is the number of what you have set yourself."), 60'000);
         open.click("lessonAnswerButton"); // back to the question's own setting
         QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"), answer, 60'000);
+    }
+
+    void aClaimThatDoesNotHoldIsNoSettingOfTheReaders() {
+        Lectern open;
+        open.openLesson(kKeydiff);
+        open.bench.change(
+            [](Session& s) {
+                const auto at = s.lesson.find("\"claim\":1");
+                QVERIFY(at != std::string::npos);
+                s.lesson.replace(at, 9, "\"claim\":2");
+            },
+            "Lesson");
+        open.settle();
+        QTest::mouseClick(open.choice(1), Qt::LeftButton, {}, QPoint(8, 12));
+        open.click("lessonAnswerButton");
+        QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"),
+                                  QString("The lesson explains another choice than the number falls into."), 60'000);
+    }
+
+    // Some numbers are of one query head, and not of all that read the KV head.
+    void anotherQueryHeadHasAnotherAnswer() {
+        Lectern open;
+        open.openLesson(kPremise);
+        QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
+        open.click("lessonAnswerButton");
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains("0.932"), 60'000);
+        open.bench.change([](Session& s) { s.queryHead = QueryHeadIndex(6); }, "Query head");
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains("0.953"), 60'000);
     }
 
     // The parameters that the lesson names, and no others; they change what is shown and nothing is lost by a stop.

@@ -200,6 +200,18 @@ private slots:
         QVERIFY(open.answer().text.find(open.answer().valueText) != std::string::npos);
     }
 
+    // Another number of the lesson may be recorded.
+    void aComputedValueIsNotCalledRecorded() {
+        OpenLesson open("blocks");
+        const std::string value = open.answer().valueText;
+        open.lesson.recorded = {{"answering_retention@0", 0.7}};
+        QVERIFY(!open.answer().isRecorded);
+        QCOMPARE(open.answer().valueText, value);
+        open.lesson.recorded = {{open.lesson.quantity + "@" + std::to_string(open.lesson.pane), 0.25}};
+        QVERIFY(open.answer().isRecorded);
+        QCOMPARE(open.answer().value, 0.25);
+    }
+
     void aPaneThatWasRemovedIsNamed() {
         OpenLesson open("blocks");
         open.bench->change([](Session& s) { removePane(s, 1); }, "Remove pane");
@@ -228,6 +240,8 @@ private slots:
         QTest::newRow("answer") << QByteArray("{value}") << QByteArray("{vlue}") << "vlue";
         QTest::newRow("claim") << QByteArray("\"claim\": 2") << QByteArray("\"claim\": 3") << "question/claim";
         QTest::newRow("bounds") << QByteArray("\"below\": 0.5") << QByteArray("\"below\": 0.1") << "question/choices";
+        QTest::newRow("equal bounds") << QByteArray("\"below\": 0.5") << QByteArray("\"below\": 0.3333")
+                                      << "question/choices";
         QTest::newRow("no text") << QByteArray("\"choices\"") << QByteArray("\"chioces\"") << "choices";
         QTest::newRow("policy of a stop") << QByteArray("keydiff,prompt_block=32") << QByteArray("kediff") << "keydiff";
     }

@@ -140,6 +140,14 @@ private slots:
         QVERIFY(refusalOf("snapkv:kvpres").contains("Did you mean 'kvpress'?"));
         QVERIFY(refusalOf("vnorm:paper").contains("has no variants"));
         QVERIFY(refusalOf("1 + 2").contains("names no feature"));
+        QVERIFY(refusalOf("1 + snapkv:").contains("no variant stands behind the ':' (character 11)"));
+        QVERIFY(refusalOf("snapkv:kvpress. + 1").contains("no part stands behind the '.' (character 15)"));
+        for (const char* empty : {"snapkv[]", "snapkv[ ] + 1"})
+            QVERIFY2(refusalOf(empty).contains("no parameters stand in the brackets (character 7)"), empty);
+        QCOMPARE(refusalOf("log"),
+                 "in the score 'log': log is a function (character 1). Write it with its argument, like log(snapkv)");
+        QVERIFY(refusalOf("1 + clip").contains("clip is a function (character 5)") &&
+                refusalOf("1 + clip").contains("with its arguments, like clip(snapkv, 0, 1)"));
         for (const char* without : {"exact", "balancekv", "subgen", "score", "imported"})
             QVERIFY2(refusalOf(without).contains("there is no feature"), without);
         QVERIFY(refusalOf(std::string(5000, '(') + "snapkv").contains("nested too deeply"));

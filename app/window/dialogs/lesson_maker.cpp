@@ -4,6 +4,7 @@
 #include "app/lessons/lesson.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "app/window/dialogs/question_maker.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -213,6 +214,13 @@ void LessonMaker::reject() {
         QDialog::reject();
 }
 
+/// A lesson's file names one capture, that of the start.
+bool LessonMaker::isOfOneCapture() const {
+    const auto isHere = [here = sourceOf(m_of)](const Session& setting) { return sourceOf(setting) == here; };
+    return std::ranges::all_of(m_lesson.stops, isHere, &LessonStop::setting) &&
+           (m_lesson.question.empty() || isHere(m_lesson.asked));
+}
+
 void LessonMaker::save() {
     const Session made = session();
     if (m_lesson.title.empty()) return m_why->setText(tr("The lesson needs a title: the list shows it."));
@@ -220,6 +228,9 @@ void LessonMaker::save() {
         showPage(1);
         return m_why->setText(missing);
     }
+    if (!isOfOneCapture())
+        return m_why->setText(tr("A stop or the question was taken on another capture than the start: take it again, "
+                                 "or start with what is shown now."));
     QDir().mkpath(folder());
     QString name = fromUtf8(m_lesson.title).toLower();
     name.replace(QRegularExpression("[^\\w]+"), "-");

@@ -45,6 +45,7 @@ private:
     void takeTexts(); ///< of the chosen stop, from the fields
     void refresh(int chosen);
     void save();
+    bool isOfOneCapture() const;
     Session session(); ///< of the lesson as it stands in the fields
     std::vector<std::string> shownViews() const;
     LessonStop* chosen();

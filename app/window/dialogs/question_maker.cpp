@@ -15,6 +15,8 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 namespace kvscope {
 
@@ -33,6 +35,13 @@ QString boundsText(const std::vector<LessonChoice>& choices, const LessonQuantit
     for (std::size_t i = 0; i + 1 < choices.size(); ++i)
         bounds += QString::number(choices[i].below / unitOf(quantity), 'g', 10);
     return bounds.join(", ");
+}
+
+/// Of the start and all stops.
+std::set<std::string> viewsOf(const Lesson& lesson) {
+    std::set<std::string> views(lesson.views.begin(), lesson.views.end());
+    for (const LessonStop& stop : lesson.stops) views.insert(stop.views.begin(), stop.views.end());
+    return views;
 }
 
 QPlainTextEdit* textField(const char* name, const QString& hint, QWidget* parent) {
@@ -105,6 +114,7 @@ void QuestionMaker::ask() {
     m_of.asked.lesson.clear();
     m_asked = true;
     m_value.reset();
+    m_workbench.cancel(kSlot); // what it computes is of the question before
     refresh();
     const auto request = m_workbench.request();
     if (!request || m_of.quantity.empty()) return;
@@ -137,7 +147,7 @@ std::vector<LessonChoice> QuestionMaker::choices() const {
         bool isNumber = false;
         const QString word = part.trimmed();
         const double below = word.toDouble(&isNumber) * unitOf(quantity);
-        if (!isNumber || (!choices.empty() && below <= choices.back().below)) return {};
+        if (!isNumber || !std::isfinite(below) || (!choices.empty() && below <= choices.back().below)) return {};
         const QString text =
             before.isEmpty() ? tr("Below %1%2").arg(word, unit) : tr("%1 to %2%3").arg(before, word, unit);
         choices.push_back({text.toStdString(), below});
@@ -163,13 +173,21 @@ void QuestionMaker::writeTo(Lesson& lesson) const {
     lesson.quantity = m_of.quantity;
     lesson.pane = m_of.pane;
     lesson.asked = m_of.asked;
+    if (m_asked) lesson.recorded.clear(); // numbers of the question as read
     lesson.choices = choices();
     lesson.claim = m_of.claim;
     lesson.answer = m_answer->toPlainText().trimmed().toStdString();
     lesson.answeredViews = m_of.answeredViews;
-    lesson.withheld = !m_withhold->isChecked() ? std::vector<std::string>()
-                      : m_of.withheld.empty()  ? lesson.views
-                                               : m_of.withheld;
+    lesson.withheld = m_withhold->isChecked() ? withheldOf(lesson) : std::vector<std::string>();
+}
+
+/// What the author of the lesson as read has left open stays so.
+std::vector<std::string> QuestionMaker::withheldOf(const Lesson& lesson) const {
+    std::vector<std::string> withheld = m_of.withheld;
+    const std::set<std::string> known = withheld.empty() ? std::set<std::string>() : viewsOf(m_of);
+    for (const std::string& view : viewsOf(lesson))
+        if (!known.contains(view) && std::ranges::find(withheld, view) == withheld.end()) withheld.push_back(view);
+    return withheld;
 }
 
 QString QuestionMaker::missing() const {

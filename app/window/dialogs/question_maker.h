@@ -31,6 +31,7 @@ private:
     void ask();
     void refresh();
     std::vector<LessonChoice> choices() const; ///< empty: the bounds are wrong
+    std::vector<std::string> withheldOf(const Lesson& lesson) const;
 
     Workbench& m_workbench;
     Lesson m_of;                   ///< as read; its setting, number and pane as asked

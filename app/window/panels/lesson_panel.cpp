@@ -9,6 +9,7 @@
 
 #include <QHBoxLayout>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QVBoxLayout>
@@ -31,6 +32,13 @@ QPushButton* stopButton(const LessonStop& stop, QWidget* parent) {
     column->addWidget(wrappedLabel(fromUtf8(stop.text), "fact", button));
     for (QLabel* label : button->findChildren<QLabel*>()) label->setAttribute(Qt::WA_TransparentForMouseEvents);
     return button;
+}
+
+/// Of Markdown. The items of a list stay together, as a list that begins anew counts from 1, and so does what an item
+/// has indented below it.
+QStringList paragraphsOf(const QString& text) {
+    static const QRegularExpression kBetween(R"(\n(?:[ \t]*\n)++(?![ \t]|(?:\d+[.)]|[-+*])\s))");
+    return text.split(kBetween, Qt::SkipEmptyParts);
 }
 
 } // namespace
@@ -109,7 +117,7 @@ void LessonPanel::build() {
     }
     column->addWidget(wrappedLabel(fromUtf8(m_lesson->title), "policyTitle", m_body));
     m_introduction = {wrappedLabel(fromUtf8(m_lesson->paper), "quiet", m_body)};
-    for (const QString& paragraph : fromUtf8(m_lesson->text).split("\n\n", Qt::SkipEmptyParts)) {
+    for (const QString& paragraph : paragraphsOf(fromUtf8(m_lesson->text))) {
         auto* text = named("lessonText", wrappedLabel(paragraph, "fact", m_body));
         text->setTextFormat(Qt::MarkdownText);
         text->setTextInteractionFlags(Qt::TextSelectableByMouse);

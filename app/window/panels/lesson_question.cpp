@@ -11,6 +11,8 @@
 #include <QRadioButton>
 #include <QVBoxLayout>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kvscope {
@@ -20,7 +22,7 @@ namespace {
 constexpr const char* kAnswerSlot = "lesson";
 
 std::string keyOf(const ViewDataRequest& request) {
-    std::string key = std::to_string(request.layer.value) + "|" + std::to_string(request.kvHead.value);
+    std::string key = fmt::format("{}|{}|{}", request.layer.value, request.kvHead.value, request.queryHead.value);
     for (const PaneRequest& pane : request.panes) key.append("|").append(resultKey(pane));
     for (const TokenIndex token : request.selected) key.append(",").append(std::to_string(token));
     return key;
@@ -144,16 +146,20 @@ void LessonQuestion::show(const LessonAnswer& answer) {
     const bool own = isOwnCase();
     if (answer.isRecorded && !own) verdict = tr("For the number of other settings start the model.");
     m_verdict->setText(verdict);
-    m_answer->setText(answer.isRecorded && !own                ? QString()
-                      : own && answer.choice == m_lesson.claim ? fromUtf8(answer.text)
-                      : m_atStop                               ? tr("This is the number at this stop.")
-                                 : tr("This is the number of what you have set yourself."));
+    m_answer->setText(answer.isRecorded && !own ? QString() : explanationOf(answer, own));
     m_show->setText(tr("Back to the question’s own setting"));
     m_show->setEnabled(true);
     m_show->setVisible(!own);
     m_workbench.withhold({});
     markAnswered(m_lesson);
     emit answered();
+}
+
+QString LessonQuestion::explanationOf(const LessonAnswer& answer, bool own) const {
+    if (own)
+        return answer.choice == m_lesson.claim ? fromUtf8(answer.text)
+                                               : tr("The lesson explains another choice than the number falls into.");
+    return m_atStop ? tr("This is the number at this stop.") : tr("This is the number of what you have set yourself.");
 }
 
 void LessonQuestion::refuse(const QString& why) {

@@ -188,24 +188,36 @@ private:
         fail(at, sentence, suggestName(name, known));
     }
 
+    /// The word behind a sign of a feature; empty where the sign does not stand.
+    std::string wordBehind(char sign, const char* what) {
+        if (m_at == m_text.size() || m_text[m_at] != sign) return {};
+        const std::size_t at = m_at++;
+        std::string behind = word();
+        if (behind.empty())
+            fail(at, fmt::format("no {} stands behind the '{}'", what, sign),
+                 fmt::format("Name the {}, or leave it out", what));
+        return behind;
+    }
+
+    /// The parameters of a feature; empty where it has none.
+    std::string inBrackets() {
+        if (m_at == m_text.size() || m_text[m_at] != '[') return {};
+        const std::size_t close = m_text.find(']', m_at);
+        if (close == std::string_view::npos) fail(m_at, "this bracket is not closed", "Add the closing bracket");
+        std::string settings(m_text.substr(m_at + 1, close - m_at - 1));
+        if (settings.find_first_not_of(' ') == std::string::npos)
+            fail(m_at, "no parameters stand in the brackets", "Name one, as in [window=16], or leave the brackets out");
+        m_at = close + 1;
+        return settings;
+    }
+
     ScoreNode feature(std::size_t begin, std::string name) {
         ScoreFeature feature;
         feature.place = begin + 1;
         feature.name = std::move(name);
-        if (m_at < m_text.size() && m_text[m_at] == ':') {
-            ++m_at;
-            feature.variant = word();
-        }
-        if (m_at < m_text.size() && m_text[m_at] == '.') {
-            ++m_at;
-            feature.part = word();
-        }
-        if (m_at < m_text.size() && m_text[m_at] == '[') {
-            const std::size_t close = m_text.find(']', m_at);
-            if (close == std::string_view::npos) fail(m_at, "this bracket is not closed", "Add the closing bracket");
-            feature.settings = m_text.substr(m_at + 1, close - m_at - 1);
-            m_at = close + 1;
-        }
+        feature.variant = wordBehind(':', "variant");
+        feature.part = wordBehind('.', "part");
+        feature.settings = inBrackets();
         feature.text = m_text.substr(begin, m_at - begin);
         checkFeature(feature, begin);
         ScoreNode node;
@@ -216,12 +228,23 @@ private:
         return node;
     }
 
+    void refuseFunction(const std::string& name, std::size_t begin) const {
+        const auto function = std::ranges::find(kFunctions, name, &Function::name);
+        if (function == kFunctions.end()) return;
+        std::string example = name + "(snapkv";
+        for (std::size_t argument = 1; argument < function->least; ++argument)
+            example += ", " + std::to_string(argument - 1);
+        const char* arguments = function->least == 1 ? "argument" : "arguments";
+        fail(begin, name + " is a function", fmt::format("Write it with its {}, like {})", arguments, example));
+    }
+
     void checkFeature(const ScoreFeature& feature, std::size_t begin) const {
         const bool isBasic = isBasicScoreFeature(feature.name);
         if (isBasic && feature.text != feature.name)
             fail(begin + feature.name.size(), feature.name + " has no variants, parts or parameters",
                  "Write " + feature.name + " alone");
         if (isBasic) return;
+        refuseFunction(feature.name, begin);
         const auto policies = scoringPolicies();
         if (std::ranges::find(policies, feature.name) == policies.end())
             failName(begin, "there is no feature '" + feature.name + "'", feature.name, false);
