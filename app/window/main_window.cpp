@@ -219,7 +219,8 @@ QWidget* MainWindow::buildTop() {
         m_notices->show("find", NoticeStrip::Tone::Notice, hitsText(m_workbench.viewInput(), text));
     });
     connect(m_budgetBar, &BudgetBar::refused, this,
-            [this](const QString& message) { m_notices->show("error", NoticeStrip::Tone::Error, message); });
+            [this](const QString& message) { m_notices->show("refused", NoticeStrip::Tone::Error, message); });
+    connect(m_budgetBar, &BudgetBar::accepted, this, [this] { m_notices->dismiss("refused"); });
     return top;
 }
 

@@ -1,6 +1,7 @@
 // What is typed reaches what it was typed for, as the number that it reads as, or is refused.
 #include "app/window/actions/window_actions.h"
 #include "app/window/panels/budget_bar.h"
+#include "app/window/panels/pane_list.h"
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_panel.h"
 #include "tests/app/window_fixture.h"
@@ -8,7 +9,12 @@
 
 #include <QAction>
 #include <QLineEdit>
+#include <QPushButton>
 #include <QSettings>
+#include <QToolButton>
+
+#include <algorithm>
+#include <vector>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -23,6 +29,13 @@ struct Fields : OpenWindow {
     }
     QLineEdit* budget() const { return window.budgetBar()->findChild<QLineEdit*>("budgetTokens"); }
     std::string budgetOf(std::size_t pane) const { return effectiveBudget(bench.session(), pane).text(); }
+    /// The row of a pane in the list, which is made anew when a pane changes.
+    QPushButton* row(char letter) const {
+        for (auto* button : window.findChild<PaneList*>()->findChildren<QPushButton*>())
+            if (button->isVisible() && button->accessibleName().startsWith(QString("Pane %1,").arg(letter)))
+                return button;
+        return nullptr;
+    }
     /// Replaces the text and confirms nothing.
     static void type(QLineEdit* field, const QString& text) {
         field->setFocus();
@@ -91,6 +104,68 @@ private slots:
         QTest::keyClick(row->findChild<QLineEdit*>(), Qt::Key_Return);
         QVERIFY2(row->errorMessage().isEmpty(), qPrintable(row->errorMessage()));
         QCOMPARE(open.bench.session().panes[0].policy.values.integer("chunk"), 1024);
+    }
+
+    void aValidValueTakesTheRefusalBack() {
+        Fields open;
+        const auto enter = [&](const char* name, const char* text) {
+            open.type(open.named(name), text);
+            QTest::keyClick(open.named(name), Qt::Key_Return);
+        };
+        const QString layer = open.named("Layer")->text();
+        enter("Layer", "99");
+        const QStringList said = open.window.notices().messages();
+        QVERIFY2(said.size() == 1 && said[0].startsWith("The capture has no layer 99. "), qPrintable(said.join('|')));
+        enter("Layer", "3");
+        QVERIFY(open.window.notices().messages().isEmpty());
+        QVERIFY(!open.named("Layer")->property("wrong").toBool());
+        enter("Layer", "99");
+        enter("KV head", "0"); // another field: the layer that is shown stands again where the wrong one was
+        QVERIFY(open.window.notices().messages().isEmpty());
+        QCOMPARE(open.named("Layer")->text(), layer);
+        QVERIFY(!open.named("Layer")->property("wrong").toBool());
+    }
+
+    void thePaneListKeepsTheFocusAndItsPlaceInTheOrder() {
+        Fields open;
+        open.row('B')->setFocus();
+        QTest::keyClick(open.row('B'), Qt::Key_Space);
+        QCOMPARE(open.bench.session().activePane, 1);
+        open.arrange();
+        QVERIFY(open.row('B')->hasFocus());
+        const auto tab = [] { QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab); };
+        tab(); // the button that removes it
+        QVERIFY(open.row('B')->isAncestorOf(QApplication::focusWidget()));
+        tab();
+        QVERIFY(open.row('C')->hasFocus());
+        tab();
+        tab();
+        QCOMPARE(QApplication::focusWidget()->objectName(), QString("addPolicy"));
+        auto* remove = open.row('C')->findChild<QToolButton*>();
+        remove->setFocus();
+        QTest::keyClick(remove, Qt::Key_Space);
+        QCOMPARE(open.bench.session().panes.size(), std::size_t{2});
+        open.arrange();
+        QVERIFY(open.row('B')->hasFocus()); // what is last now
+    }
+
+    void tabGoesThroughTheParametersOfANewPolicy() {
+        Fields open;
+        open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("compactor"); }, "Policy");
+        open.settle();
+        const ParameterPanel* panel = open.window.policyPanel()->parameters();
+        const auto isIn = [&] { return panel->isAncestorOf(QApplication::focusWidget()); };
+        const auto tab = [] { QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab); };
+        open.window.policyPanel()->findChild<QToolButton*>()->setFocus(); // above them
+        for (int pressed = 0; pressed < 6 && !isIn(); ++pressed) tab();
+        std::vector<int> heights;
+        for (; isIn() && heights.size() < 200; tab()) {
+            const QWidget* line = QApplication::focusWidget();
+            while (line->parentWidget() != panel) line = line->parentWidget();
+            heights.push_back(line->y());
+        }
+        QVERIFY2(heights.size() > 3, qPrintable(QString::number(heights.size())));
+        QVERIFY(std::ranges::is_sorted(heights));
     }
 
     void anotherLookKeepsTheFocus() {

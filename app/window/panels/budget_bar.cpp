@@ -116,7 +116,9 @@ void BudgetBar::refresh() {
     const Session& session = m_workbench.session();
     setEnabled(m_workbench.capture() != nullptr);
     const auto showNumber = [](QLineEdit* field, std::int32_t value) {
-        if (!(field->hasFocus() && field->isModified())) field->setText(QString::number(value));
+        if (field->hasFocus() && field->isModified()) return;
+        field->setText(QString::number(value));
+        setWrong(field, false); // what was refused no longer stands in it
     };
     showNumber(m_layer, session.layer.value);
     showNumber(m_kvHead, session.kvHead.value);
@@ -201,11 +203,14 @@ void BudgetBar::applyPlace(QLineEdit* field) {
             },
             field->accessibleName());
         setWrong(field, false);
+        emit accepted();
     } catch (const Error& error) {
         setWrong(field, true);
-        emit refused(fromUtf8(error.what()));
+        refuse(error);
     }
 }
+
+void BudgetBar::refuse(const Error& error) { emit refused(fromUtf8(withFullStop(asSentence(error.what())))); }
 
 void BudgetBar::applyTokens() {
     if (!m_tokens->isModified() || !m_workbench.cut()) return;
@@ -215,23 +220,26 @@ void BudgetBar::applyTokens() {
         if (budget.unit != Budget::Unit::Quality) resolveBudget(budget, m_workbench.cut()->token, Rounding::Ceil);
         m_workbench.change([&](Session& s) { setBudget(s, budget); }, tr("Budget"));
         refreshBudget();
+        emit accepted();
     } catch (const Error& error) {
         setWrong(m_tokens, true);
-        emit refused(fromUtf8(error.what()));
+        refuse(error);
     }
 }
 
 void BudgetBar::applyFraction(double fraction) {
     const double rounded = std::round(fraction * 1000) / 1000;
     m_workbench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, rounded}); }, tr("Budget"), "budget");
+    emit accepted();
 }
 
 void BudgetBar::applyCut(const std::string& cut) {
     try {
         Cut::resolve(cut, *m_workbench.capture());
         m_workbench.change([&](Session& s) { s.cut = cut; }, tr("Cut"));
+        emit accepted();
     } catch (const Error& error) {
-        emit refused(fromUtf8(error.what()));
+        refuse(error);
     }
 }
 

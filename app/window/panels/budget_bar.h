@@ -25,6 +25,7 @@ public:
 
 signals:
     void refused(const QString& message); ///< a typed value is invalid
+    void accepted();                      ///< a value is valid: what was refused before no longer matters
 
 private:
     void build();
@@ -33,6 +34,7 @@ private:
     void refreshBudget();
     std::optional<Budget> resolvedBudget(const Budget& budget) const;
     void applyPlace(QLineEdit* field);
+    void refuse(const Error& error);
     void applyTokens();
     void applyFraction(double fraction);
     void buildCutMenu();

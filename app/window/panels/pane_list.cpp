@@ -12,6 +12,9 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
+#include <algorithm>
+#include <vector>
+
 namespace kvscope {
 
 namespace {
@@ -69,14 +72,44 @@ void PaneList::refresh() {
     m_add->setEnabled(m_workbench.capture() && input.panes.size() < kMaxPanes);
     if (shown == m_shown) return;
     m_shown = shown;
+    rebuild(input);
+    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // the facts above scroll better
+}
+
+/// The focus stays where it was, and Tab goes from row to row and then to the button.
+void PaneList::rebuild(const ViewInput& input) {
+    const int focused = focusedRow();
+    std::vector<QWidget*> old; // hidden last: until then the focus goes nowhere else
     while (QLayoutItem* item = m_rows->takeAt(0)) {
-        item->widget()->hide();
-        item->widget()->deleteLater();
+        old.push_back(item->widget());
         delete item;
     }
-    for (std::size_t pane = 0; pane < input.panes.size(); ++pane)
-        m_rows->addWidget(buildRow(static_cast<int>(pane), input.panes[pane]));
-    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // the facts above scroll better
+    QWidget* last = m_add;
+    for (std::size_t pane = 0; pane < input.panes.size(); ++pane) {
+        QWidget* row = buildRow(static_cast<int>(pane), input.panes[pane]);
+        m_rows->addWidget(row);
+        last = tabAfter(last, row);
+    }
+    QWidget::setTabOrder(last, m_add);
+    if (focused >= 0) focusRow(focused);
+    for (QWidget* row : old) {
+        row->hide();
+        row->deleteLater();
+    }
+}
+
+void PaneList::focusRow(int row) {
+    QWidget* again = m_rows->count() == 0 ? m_add : m_rows->itemAt(std::min(row, m_rows->count() - 1))->widget();
+    again->show(); // a hidden widget takes no focus
+    again->setFocus();
+}
+
+int PaneList::focusedRow() const {
+    const QWidget* focused = window()->focusWidget();
+    for (int row = 0; focused && row < m_rows->count(); ++row)
+        if (const QWidget* one = m_rows->itemAt(row)->widget(); one == focused || one->isAncestorOf(focused))
+            return row;
+    return -1;
 }
 
 QWidget* PaneList::buildRow(int pane, const PaneData& data) {

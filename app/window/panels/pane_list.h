@@ -20,6 +20,9 @@ public:
 private:
     QWidget* rowsArea();
     void refresh();
+    void rebuild(const ViewInput& input);
+    int focusedRow() const; ///< -1: none
+    void focusRow(int row); ///< or what is there instead
     QWidget* buildRow(int pane, const PaneData& data);
 
     Workbench& m_workbench;

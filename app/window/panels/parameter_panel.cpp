@@ -73,7 +73,6 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
     arrange();
 }
 
-/// Made in the order in which they stand, which is that of the Tab key.
 void ParameterPanel::rebuild(std::int64_t tokens) {
     for (QWidget* old : findChildren<QWidget*>(QRegularExpression("parameter(Row|Fold)"), Qt::FindDirectChildrenOnly)) {
         m_layout->removeWidget(old);
@@ -94,6 +93,8 @@ void ParameterPanel::rebuild(std::int64_t tokens) {
         for (const ParameterSpec& spec : *m_table)
             if (spec.place == 0 && spec.stage == stage) addRow(spec, tokens);
     }
+    QWidget* last = m_search;
+    for (int i = 1; i < m_layout->count(); ++i) last = tabAfter(last, m_layout->itemAt(i)->widget()); // 0: the search
 }
 
 void ParameterPanel::addFold(Stage stage) {

@@ -10,6 +10,7 @@
 #include <QStyle>
 
 #include <algorithm>
+#include <vector>
 
 namespace kvscope {
 
@@ -115,6 +116,21 @@ void setWrong(QLineEdit* field, bool wrong) {
     if (field->property("wrong").toBool() == wrong) return;
     field->setProperty("wrong", wrong);
     repolish(field);
+}
+
+QWidget* tabAfter(QWidget* before, QWidget* place) {
+    std::vector<QWidget*> stops;
+    QWidget* next = place;
+    do {
+        const bool isIn = next == place || place->isAncestorOf(next);
+        if (isIn && (next->focusPolicy() & Qt::TabFocus)) stops.push_back(next);
+        next = next->nextInFocusChain();
+    } while (next != place);
+    for (QWidget* stop : stops) {
+        QWidget::setTabOrder(before, stop);
+        before = stop;
+    }
+    return before;
 }
 
 void repolish(QWidget* widget) {

@@ -57,6 +57,9 @@ protected:
 /// A right-aligned field for typed numbers; `designWidth` in design pixels.
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent = nullptr);
 void setWrong(QLineEdit* field, bool wrong);
+/// Tab goes from `before` to what it reaches in `place`, in the present order. Returns the last of it; `before` without
+/// any. New widgets are last in the whole window until then.
+QWidget* tabAfter(QWidget* before, QWidget* place);
 void repolish(QWidget* widget); ///< a property that the style sheet reads has changed
 
 /// The letter of a pane on its policy's colour.
