@@ -84,8 +84,8 @@ private slots:
         QVERIFY(memory.copiesIn + memory.copiesOut + memory.waits <= 2);
     }
 
-    /// With the word set, blocks leave before they write anything; the first one says which piece of work began. It looks
-    /// at the host's word, the others at what it has seen.
+    /// With the word set, blocks leave before they write anything; the first one says which piece of work began. It
+    /// looks at the host's word, the others at what it has seen.
     void aSetStopWordEndsAKernel() {
         const SlotLists lists(kGroups, 2);
         AttentionSumsCall call{callOf(m_queries, m_keys, lists, m_rule, kTokens - kQueries)};
