@@ -14,8 +14,7 @@ template <class Element, int Rows, int Columns> class TensorProducts : public Wa
 
 public:
     using Value = float;
-    static constexpr int kDepth = kTileDepth;
-    static constexpr int kBlocks = 4, kMapBlocks = 3, kWeightedBlocks = 2; ///< of a multiprocessor, by registers
+    static constexpr int kDepth = kTileDepth, kBlocks = 4, kMapBlocks = 3, kWeightedBlocks = 2; ///< by registers
 
     struct Shared {
         alignas(16) TileMatrix tiles[2];
