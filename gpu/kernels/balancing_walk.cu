@@ -14,9 +14,9 @@ constexpr int kLanes = kWarp;
 constexpr int kBlocks = 4; ///< per multiprocessor: other walks run while one waits for memory or for its next sign
 
 template <class Element> struct Shared {
-    WalkSlice<Element> panel[kPanel];
-    WalkSlice<Element> laneKeys[kLanes], laneValues[kLanes]; ///< behind the panel: together a row for every thread
-    double matrix[kPanel][kLanes + 1];                       ///< products of values, then entries
+    WalkSlice<Element>
+        slices[kPanel + 2 * kLanes];   ///< of the panel, of the lanes' keys and values; first, one a thread
+    double matrix[kPanel][kLanes + 1]; ///< products of values, then entries
     WalkTerm panelTerms[kPanel], laneTerms[kLanes];
     double signs[2][kPanel]; ///< of the panel's rows; two of each, because one is read while the next is placed
     Draw draws[2][kLanes];
@@ -41,10 +41,10 @@ __device__ __forceinline__ bool fillCentre(Shared<Element>& s, const WalksCall& 
         for (int first = 0; first < walk.count; first += kWalkThreads) {
             const int rows = walk.count - first < kWalkThreads ? walk.count - first : kWalkThreads;
             __syncthreads();
-            fillSlices<kWalkThreads>(s.panel, s.keys, walk, first, depth);
+            fillSlices<kWalkThreads>(s.slices, s.keys, walk, first, depth);
             waitForCopies();
             __syncthreads();
-            for (int row = 0; c < kDepth && row < rows; ++row) sum += double(widened(s.panel[row].items[c]));
+            for (int row = 0; c < kDepth && row < rows; ++row) sum += double(widened(s.slices[row].items[c]));
         }
         if (c < kDepth && depth + c < d) s.centre[depth + c] = sum / static_cast<double>(walk.rule.meanOver);
     }
@@ -62,12 +62,12 @@ __device__ __forceinline__ void fillTerms(Shared<Element>& s, const WalksCall& c
         double term = 0, square = 0;
         for (int depth = 0; centred && depth < d; depth += kDepth) {
             __syncthreads();
-            fillSlices<kWalkThreads>(s.panel, s.keys, walk, first, depth);
+            fillSlices<kWalkThreads>(s.slices, s.keys, walk, first, depth);
             waitForCopies();
             __syncthreads();
             const int end = d - depth < kDepth ? d - depth : kDepth;
             for (int begin = 0; begin < end; begin += kCount) {
-                const auto row = *reinterpret_cast<Several<Element>*>(&s.panel[threadIdx.x].items[begin]);
+                const auto row = *reinterpret_cast<Several<Element>*>(&s.slices[threadIdx.x].items[begin]);
                 KVSCOPE_UNROLL for (int k = 0; k < kCount; ++k) {
                     if (begin + k >= end) continue;
                     const double c = s.centre[depth + begin + k];
@@ -112,9 +112,10 @@ struct Stage {
 template <class Element>
 __device__ __forceinline__ void fetch(Shared<Element>& s, const Walk& walk, const Stage& stage) {
     const WalkRows& from = stage.isKeys ? s.keys : s.values;
-    fillSlices<kPanel>(s.panel, from, walk, stage.first, stage.depth);
+    fillSlices<kPanel>(s.slices, from, walk, stage.first, stage.depth);
     if (stage.first == 0 || from.rows.width > WalkSlice<Element>::kDepth)
-        fillSlices<kLanes>(stage.isKeys ? s.laneKeys : s.laneValues, from, walk, stage.lanesAt, stage.depth);
+        fillSlices<kLanes>(stage.isKeys ? s.slices + kPanel : s.slices + kPanel + kLanes, from, walk, stage.lanesAt,
+                           stage.depth);
 }
 
 /// Begins to copy what follows this slice, before the walk's `end`.
@@ -159,14 +160,14 @@ __device__ __forceinline__ void fillMatrix(Shared<Element>& s, const Walk& walk,
     for (bool isKeys = !s.values.rows.data, isDone = false; !isDone; isKeys = true) {
         isDone = isKeys;
         KVSCOPE_UNROLL for (Number& product : products) product = 0;
-        const WalkSlice<Element>* lanes = isKeys ? s.laneKeys : s.laneValues;
+        const WalkSlice<Element>* lanes = isKeys ? s.slices + kPanel : s.slices + kPanel + kLanes;
         const int width = static_cast<int>((isKeys ? s.keys : s.values).rows.width);
         for (int depth = 0; depth < width; depth += WalkSlice<Element>::kDepth) {
             const int left = width - depth;
             waitForCopies();
             __syncthreads();
             if (isNeeded)
-                addProducts(s.panel, lanes, left < WalkSlice<Element>::kDepth ? left : WalkSlice<Element>::kDepth,
+                addProducts(s.slices, lanes, left < WalkSlice<Element>::kDepth ? left : WalkSlice<Element>::kDepth,
                             products);
             __syncthreads();
             fetchNext(s, walk, {lanesAt, first, depth, isKeys}, end);
