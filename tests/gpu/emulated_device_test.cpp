@@ -63,7 +63,7 @@ private slots:
                 for (const Arithmetic arithmetic : {Arithmetic::Exact, Arithmetic::Fast})
                     QTest::addRow("%s, %s", c.name.c_str(), arithmetic == Arithmetic::Fast ? "fast" : "exact")
                         << QString::fromStdString(c.name) << int(arithmetic);
-        QCOMPARE(seen.size(), std::size_t{9});
+        QCOMPARE(seen.size(), std::size_t{10});
     }
     void kernelsHaveNoRaces() {
         QFETCH(QString, name);
