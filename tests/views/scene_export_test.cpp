@@ -106,6 +106,21 @@ private slots:
         QVERIFY(run("pdfinfo", {path}).contains("225 x 90 pts")); // 300 x 120 logical pixels at 96 dpi
     }
 
+    // A contextual form of a glyph has no character of its own: copied and searched text would lose it.
+    void textOfPdfKeepsItsSigns() {
+        const std::string signs = "(PC 2) 3-4: 7 = 3 + 4 < 8 [0-5] {6} 2*3 A@0.1 K-V";
+        Scene scene = sampleScene(0);
+        const QtTextService text;
+        SceneBuilder builder(scene, text);
+        double y = 60;
+        for (const FontWeight weight :
+             {FontWeight::Regular, FontWeight::Medium, FontWeight::SemiBold, FontWeight::Bold})
+            builder.text({10, y += 12}, signs, {FontFace::Interface, 8, weight}, {0, 0, 0, 255});
+        exportScene(scene, file("signs.pdf"), {});
+        const QByteArray copied = run("pdftotext", {"-layout", QString::fromStdString(file("signs.pdf")), "-"});
+        QVERIFY2(copied.count(signs.c_str()) == 4, copied);
+    }
+
     void svgHasTextFontsAndCommand() {
         exportScene(sampleScene(), file("a.svg"), {.command = kCommand});
         QFile svg(QString::fromStdString(file("a.svg")));
