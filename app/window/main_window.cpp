@@ -108,7 +108,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     followTitle();
 }
 
-MainWindow::~MainWindow() = default;
+MainWindow::~MainWindow() { QDesktopServices::unsetUrlHandler("manual"); }
 
 void MainWindow::openPath(const QString& path) { m_files->open(path); }
 

@@ -109,7 +109,7 @@ private slots:
     void aFileHasNoModelToAsk() {
         LiveWindow open;
         QVERIFY(!open.dock->isVisible());
-        open.dock->toggleViewAction()->trigger();
+        open.window.docks()->open(open.dock);
         open.settle();
         QVERIFY(open.part("answerMessage")->isVisible());
         QVERIFY2(open.part("answerMessage")->text().contains("answers need the model"),

@@ -254,8 +254,20 @@ void WindowActions::fillPanels(QMenu* menu) {
     const auto isView = [](const PanelDock* dock) {
         return std::ranges::any_of(allViews(), [&](const View* v) { return fromUtf8(v->card().id) == dock->id(); });
     };
-    for (const PanelDock* dock : m_commands.docks()->all())
-        if (!isView(dock)) menu->addAction(dock->toggleViewAction());
+    for (PanelDock* dock : m_commands.docks()->all()) {
+        if (isView(dock)) continue;
+        // Qt's own action takes a panel behind another tab for shown, and hides it.
+        QAction* action = menu->addAction(dock->windowTitle());
+        action->setCheckable(true);
+        action->setChecked(!dock->visibleRegion().isEmpty());
+        connect(dock, &QDockWidget::visibilityChanged, action, &QAction::setChecked);
+        connect(action, &QAction::triggered, dock, [this, dock](bool shown) {
+            if (shown)
+                m_commands.docks()->open(dock);
+            else
+                dock->close();
+        });
+    }
 }
 
 void WindowActions::fillRecent() {

@@ -99,10 +99,6 @@ PanelDock* DockLayout::add(const QString& id, const QString& title) {
     auto* dock = new PanelDock(id, title, &m_window);
     m_docks.push_back(dock);
     connect(dock, &PanelDock::maximiseWanted, this, [this, dock] { maximise(dock); });
-    connect(dock->toggleViewAction(), &QAction::triggered, this, [this, dock](bool shown) {
-        if (giveBack()) dock->setVisible(shown);
-        if (shown) present(dock);
-    });
     connect(dock->toggleViewAction(), &QAction::toggled, this, [this, dock] {
         if (m_maximised != dock || !dock->isHidden()) return; // else it was closed while it had the whole window
         QTimer::singleShot(0, this, [this, dock] {
