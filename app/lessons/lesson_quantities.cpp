@@ -33,7 +33,11 @@ const std::vector<TokenIndex>& keptBy(const RunResult& result, const LessonAsked
     return result.selection.heads[headOf(asked)].kept;
 }
 
-double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+/// Throws Error where there is nothing to take a share of.
+double share(double part, double whole, const char* nothing, const char* remedy) {
+    if (whole == 0) throw Error({nothing, "", remedy});
+    return part / whole;
+}
 
 double keptShare(const LessonAsked& asked) { return keptShareOf(*runOf(asked), asked.request.kvHead); }
 
@@ -184,7 +188,7 @@ double sameBlockEvictions(const LessonAsked& asked) {
         evicted += static_cast<double>(tokens.size());
         own += static_cast<double>(std::ranges::count_if(tokens, [&](TokenIndex t) { return t >= begin; }));
     }
-    return share(own, evicted);
+    return share(own, evicted, "this pane evicts nothing, so no share of it exists", "Lower its budget");
 }
 
 /// Share of the pane's kept tokens that the next pane keeps too.
@@ -193,7 +197,8 @@ double sharedWithNext(const LessonAsked& asked) {
     const auto &a = keptBy(*mine, asked), &b = keptBy(*next, asked);
     std::vector<TokenIndex> both;
     std::ranges::set_intersection(a, b, std::back_inserter(both));
-    return share(static_cast<double>(both.size()), static_cast<double>(a.size()));
+    return share(static_cast<double>(both.size()), static_cast<double>(a.size()),
+                 "this pane keeps nothing, so no share of it exists", "Raise its budget");
 }
 
 /// Squared discrepancy of the head's walks over its expectation under fair coins; nothing where no walk was taken.
@@ -253,7 +258,8 @@ double lateClusters(const LessonAsked& asked) {
     const auto log = logOf<SubgenLog>(result);
     const auto& opened = log->heads[headOf(asked)].representatives;
     const auto late = std::ranges::count_if(opened, [&](TokenIndex t) { return t >= result->visible / 2; });
-    return share(static_cast<double>(late), static_cast<double>(opened.size()));
+    return share(static_cast<double>(late), static_cast<double>(opened.size()),
+                 "this pane's stream opens no cluster, so no share of them exists", "Choose a later cut");
 }
 
 } // namespace

@@ -334,6 +334,20 @@ private slots:
         QCOMPARE(walk.quantity("panes_below_coins"), below);
     }
 
+    void aShareOfNothingIsRefused() {
+        OpenLesson open("blocks");
+        open.bench->change(
+            [](Session& s) {
+                s.panesLinked = true;
+                setBudget(s, {Budget::Unit::Fraction, 1});
+            },
+            "Budget");
+        open.executor.runAll();
+        const QString error = errorText([&] { (void)open.quantity("same_block_evictions"); });
+        QVERIFY2(error.contains("this pane evicts nothing, so no share of it exists"), qPrintable(error));
+        QVERIFY(near(open.quantity("shared_with_next"), 1, 1e-12)); // of all tokens
+    }
+
     void distortionIsAMeanOverSeeds() {
         OpenLesson open("leverage");
         double drawn = 0, top = 0;
