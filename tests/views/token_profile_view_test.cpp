@@ -116,6 +116,16 @@ private slots:
         QVERIFY(!kept.empty() && kept.front() > 0 && kept.back() < 0.5);
     }
 
+    // The text of a token at the upper edge stands beside it.
+    void noTextIsCutByTheUpperEdge() {
+        for (const char* policy : {"keydiff@0.25", "keydiff,prompt_block=128@0.25", "snapkv@0.1"}) {
+            const Scene scene = build(needleInput({policy}), optionsOf(m_view), 700, 210);
+            for (const auto& [text, box] : scene_checks::placedTexts(scene, m_text))
+                QVERIFY2(box.x < scene.plot.x || box.y >= scene.plot.y || box.bottom() <= scene.plot.y, text.c_str());
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+        }
+    }
+
     // A zoom on one axis is none on another.
     void anotherAxisIsShownWhole() {
         const ParameterValues options = optionsOf(m_view, {{"axis", "rank"}});

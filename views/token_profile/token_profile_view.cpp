@@ -176,7 +176,13 @@ void drawWinners(SceneBuilder& builder, const ViewInput& input, const Profile& p
             continue;
         taken.push_back(x);
         const std::string text = builder.elide(tokenText(input, static_cast<TokenIndex>(token)), style, kWidth);
-        builder.label({x, at.y - 9}, text, style, theme.text2, HorizontalAlign::Centre);
+        if (at.y >= frame.plot.y + 16) {
+            builder.label({x, at.y - 9}, text, style, theme.text2, HorizontalAlign::Centre);
+        } else { // no room above it
+            const bool toTheRight = at.x + 8 + kWidth < frame.plot.right();
+            builder.label({at.x + (toTheRight ? 8 : -8), at.y}, text, style, theme.text2,
+                          toTheRight ? HorizontalAlign::Left : HorizontalAlign::Right);
+        }
     }
 }
 
