@@ -2,8 +2,10 @@
 #include <QtTest>
 
 #include "app/window/actions/window_actions.h"
+#include "app/window/panels/budget_bar.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/window/panels/status_line.h"
+#include "app/window/widgets/value_slider.h"
 #include "core/lists/selection_file.h"
 #include "core/run/record_results.h"
 #include "tests/app/answer_file_dialog.h"
@@ -21,6 +23,7 @@
 #include <QTimer>
 
 #include <span>
+#include <vector>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -55,6 +58,30 @@ private slots:
                 QVERIFY(at == &notices || notices.isAncestorOf(at));
             }
         }
+    }
+
+    void noNoticeHidesWhatHasTheFocus() {
+        OpenWindow open({1280, 800});
+        NoticeStrip& notices = open.window.notices();
+        notices.show("error", NoticeStrip::Tone::Error, "there is no such file");
+        open.settle();
+        const auto isHidden = [&](const QWidget* widget) { // its middle
+            return notices.geometry().contains(widget->mapTo(&open.window, widget->rect().center()));
+        };
+        std::vector<QWidget*> under; // it, where it was
+        for (QWidget* widget : open.window.findChildren<QWidget*>())
+            if (widget->isVisible() && (widget->focusPolicy() & Qt::TabFocus) && !notices.isAncestorOf(widget) &&
+                widget->height() < 40 && isHidden(widget))
+                under.push_back(widget);
+        QVERIFY(!under.empty());
+        const QPoint before = notices.pos();
+        for (QWidget* widget : under) {
+            widget->setFocus(Qt::TabFocusReason);
+            QVERIFY2(widget->hasFocus() && !isHidden(widget),
+                     (widget->metaObject()->className() + widget->objectName().toUtf8()).constData());
+        }
+        open.window.findChild<BudgetBar*>()->slider()->setFocus(Qt::TabFocusReason);
+        QCOMPARE(notices.pos(), before);
     }
 
     // It has a file and no specification, and no command makes it.

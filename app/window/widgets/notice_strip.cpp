@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
+#include <QApplication>
 #include <QChildEvent>
 #include <QDockWidget>
 #include <QEvent>
@@ -65,6 +66,7 @@ struct NoticeStrip::Notice {
 NoticeStrip::NoticeStrip(QWidget* parent, Clock& clock)
     : QWidget(parent), m_clock(clock), m_rows(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0})) {
     if (parent) parent->installEventFilter(this);
+    connect(qApp, &QApplication::focusChanged, this, &NoticeStrip::place);
     setVisible(false);
 }
 
@@ -167,8 +169,18 @@ void NoticeStrip::place() {
     const int width = std::min(parentWidget()->width() - 2 * px(16), px(720));
     const int height =
         m_rows->hasHeightForWidth() ? m_rows->totalHeightForWidth(width) : m_rows->totalSizeHint().height();
-    setGeometry((parentWidget()->width() - width) / 2, m_top + px(8), width, height);
+    QRect there((parentWidget()->width() - width) / 2, m_top + px(8), width, height);
+    if (hidesFocus(there)) there.moveBottom(parentWidget()->height() - px(48)); // above the status line
+    setGeometry(there);
     raise();
+}
+
+bool NoticeStrip::hidesFocus(const QRect& there) const {
+    const QWidget* focus = QApplication::focusWidget();
+    if (!focus || !parentWidget()->isAncestorOf(focus) || isAncestorOf(focus)) return false;
+    const QRect place(focus->mapTo(parentWidget(), QPoint()), focus->size());
+    const QSize hidden = there.intersected(place).size();
+    return !hidden.isEmpty() && 2 * hidden.width() * hidden.height() > place.width() * place.height();
 }
 
 bool NoticeStrip::event(QEvent* event) {

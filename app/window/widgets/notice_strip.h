@@ -36,7 +36,7 @@ public:
     void dismiss(const QString& id);
     QStringList messages() const; ///< from the top, for tests and screen readers
 
-    void placeBelow(int top); ///< in the middle of the parent widget's width
+    void placeBelow(int top); ///< in the middle of the parent widget's width; at its foot while that hides the focus
     void restyle();           ///< the theme or the scale has changed
 
 protected:
@@ -47,6 +47,7 @@ private:
     struct Notice;
     void build(Notice& notice);
     void place();
+    bool hidesFocus(const QRect& there) const; ///< more than half of what has it
 
     Clock& m_clock;
     QVBoxLayout* m_rows;
