@@ -103,10 +103,11 @@ Json LiveClient::call(const std::string& method, Json params, std::vector<std::s
     const Turns::Turn turn(m_turns, checkpoint);
     if (m_failure) throw WorkerLost(*m_failure);
     const bool isReading = method == "context/read", isWriting = params.value("capture_to", Json()).is_string();
+    const bool isImporting = m_worker.is_null();
     Waiting waiting{.id = ++m_lastId,
                     .checkpoint = checkpoint,
                     .notified = notified,
-                    .isOpening = method == "model/open" || (isReading && !isWriting)};
+                    .isOpening = isImporting || method == "model/open" || (isReading && !isWriting)};
     send({{"jsonrpc", "2.0"}, {"id", waiting.id}, {"method", method}, {"params", std::move(params)}}, std::move(blobs));
     Json result = ask(waiting);
     m_hasContext = m_hasContext || isReading;

@@ -184,7 +184,7 @@ def misbehave(message: dict) -> None:
         cancel = receive()[0]
         assert cancel["method"] == "$/cancel" and cancel["params"]["id"] == message["id"]
         send({"id": message["id"], "error": {"code": -32800, "message": "cancelled"}})
-    if MODE in ("deaf", "late", "late_reader", "stuck"):
+    if MODE in ("importing", "deaf", "late", "late_reader", "stuck"):
         send({"method": "$/progress", "params": {"id": message["id"], "stage": "layer", "done": 1, "total": 4}})
         time.sleep(0.4) if MODE.startswith("late") else signal.pause()
 
@@ -202,8 +202,9 @@ def main() -> None:
         message, blobs = receive()
         if "id" not in message:
             continue
-        at = {"dies": "model/open", "older": "model/open", "late": "answer/score", "stuck": "answer/score"}.get(MODE, "context/read")
-        if message["method"] == at:
+        at = {"importing": "initialize"} | dict.fromkeys(("dies", "older"), "model/open")
+        at |= dict.fromkeys(("late", "stuck"), "answer/score")
+        if message["method"] == at.get(MODE, "context/read"):
             misbehave(message)
             if MODE in ("refuses", "outdated", "empty", "slow", "deaf"):
                 continue

@@ -251,6 +251,17 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, client.call("model/open", {{"path", "x"}}, {}, {})); // and stays dead
     }
 
+    /// PyTorch takes seconds to import and hears nothing meanwhile; nothing is lost with such a worker.
+    void aWorkerThatImportsIsNotWaitedFor() {
+        const FakeWorker fake;
+        std::stop_source stop;
+        const Checkpoint checkpoint(stop.get_token(), [&](double, double) { stop.request_stop(); });
+        WorkerOptions options = fake.options("importing");
+        options.cancel = std::chrono::hours(1);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, LiveClient(options, checkpoint));
+        QTRY_VERIFY(!fake.isAlive());
+    }
+
     /// It removes the file that it has begun; one that only opens is not waited for.
     void aCancelledReadingThatWritesIsWaitedFor() {
         const FakeWorker fake;

@@ -130,6 +130,22 @@ private slots:
         const auto rows = m_view.factsAt(input, options, scene, at).rows;
         QVERIFY(std::ranges::find(rows, std::pair<std::string, std::string>("without it", "NaN or infinite")) !=
                 rows.end());
+        std::vector<Box> bands;
+        const auto find = [&](const Scene& drawn) {
+            for (const Drawable& item : drawn.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item))
+                    if (box->fill == themeOf(ThemeId::Light).notANumber && box->pick.kind == PickId::Kind::Cell)
+                        bands.push_back(box->box);
+        };
+        find(scene);
+        QVERIFY(bands.size() == 1 && bands[0].height == scene.plot.height);
+        QVERIFY(bands[0].x < at.x && at.x < bands[0].right());
+        QVERIFY(paintSceneAsText(scene).find("NaN or infinite") != std::string::npos);
+        data = std::make_shared<AnswerNeedsData>(*data);
+        data->answered = 1; // the others are not known yet
+        input.data.value = data;
+        find(build(input, options));
+        QCOMPARE(bands.size(), std::size_t{1});
     }
 
     void aCaptureHasNoModelToAsk() {

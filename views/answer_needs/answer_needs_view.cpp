@@ -58,6 +58,7 @@ std::size_t knownChunks(const Data& data) {
 std::vector<LegendEntry> legendOf(const ViewInput& input, const Data& data, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     std::vector<LegendEntry> legend = {areaEntry("without the chunk", theme.off)};
+    if (knownChunks(data) < data.answered) legend.push_back(areaEntry("NaN or infinite", theme.notANumber));
     if (data.steps > 0)
         legend.push_back(lineEntry(data.scores.empty() ? "scores: computing" : "first order: lines, (numbers)",
                                    {theme.query, 1.5, {}}));
@@ -89,11 +90,15 @@ void drawBars(SceneBuilder& builder, const Data& data, const PlotFrame& frame, c
         const double left = frame.toPixels(data.chunks[i].first, 0).x,
                      right = frame.toPixels(data.chunks[i].second, 0).x;
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
-        if (std::isnan(data.rises[i])) continue;
+        const double width = std::max(1.0, right - left - 1);
+        if (std::isnan(data.rises[i])) {
+            if (i < data.answered) // without a finite loss it may be needed most
+                builder.rectangle({left, frame.plot.y, width, frame.plot.height}, theme.notANumber, {}, 0, pick);
+            continue;
+        }
         const double zero = frame.toPixels(0, 0).y, end = frame.toPixels(0, data.rises[i]).y;
-        builder.rectangle(
-            {left, std::min(zero, end), std::max(1.0, right - left - 1), std::max(1.0, std::abs(zero - end))},
-            theme.off, {}, 0, pick);
+        builder.rectangle({left, std::min(zero, end), width, std::max(1.0, std::abs(zero - end))}, theme.off, {}, 0,
+                          pick);
     }
 }
 

@@ -211,14 +211,14 @@ def resolve_scaling(module: Any, scaling: float | None, head_dim: int) -> float:
 
 
 def attention_rows(call: AttentionCall, rows: torch.Tensor) -> torch.Tensor:
-    """softmax(cap tanh(s q.k / cap)) v of some rows with the causal (and sliding) mask and the sinks; [Hq, r, dv].
+    """softmax(cap tanh(s q.k / cap)) v with the causal (and sliding) mask and the sinks; [Hq, r, dv].
 
-    From the numbers of `call` alone: what a capture holds.
+    From the numbers of `call` alone, what a capture holds; its queries [Hq, r, d] are those of the tokens `rows`.
     """
-    group = call.query.shape[0] // call.key.shape[0]
-    key, value = call.key.repeat_interleave(group, 0), call.value.repeat_interleave(group, 0)
-    columns = torch.arange(key.shape[1], device=key.device)
-    logits = torch.matmul(call.query[:, rows], key.transpose(1, 2)) * call.scaling
+    heads, width = call.query.shape[0], call.query.shape[2]
+    columns = torch.arange(call.key.shape[1], device=call.key.device)
+    folded = call.query.reshape(call.key.shape[0], -1, width)  # the query heads of a group are rows of its KV head
+    logits = (folded @ call.key.transpose(1, 2)).view(heads, len(rows), -1) * call.scaling
     if call.softcap:
         logits = torch.tanh(logits / call.softcap) * call.softcap
     hidden = columns > rows[:, None]
@@ -228,18 +228,18 @@ def attention_rows(call: AttentionCall, rows: torch.Tensor) -> torch.Tensor:
     if call.sinks is not None:
         logits = torch.cat([logits, call.sinks.to(logits)[:, None, None].expand(-1, len(rows), 1)], dim=-1)
     wide = torch.promote_types(logits.dtype, torch.float32)
-    weights = torch.softmax(logits, dim=-1, dtype=wide)[..., : key.shape[1]]
-    return torch.matmul(weights.to(value.dtype), value)
+    weights = torch.softmax(logits, dim=-1, dtype=wide)[..., : len(columns)].to(call.value.dtype)
+    return (weights.reshape(*folded.shape[:2], -1) @ call.value).view(heads, len(rows), -1)
 
 
 def blockwise_attention(call: AttentionCall) -> torch.Tensor:
-    """All rows of `attention_rows`, [Hq, n, dv], in blocks.
+    """`attention_rows` of all tokens, [Hq, n, dv], in blocks.
 
     The fused kernels have no soft cap and no sinks, and the plain one needs n x n logits for all heads at once.
     """
-    n = call.query.shape[1]
-    rows = torch.arange(n, device=call.query.device)
-    blocks = [attention_rows(call, rows[begin : begin + BLOCK_ROWS]) for begin in range(0, n, BLOCK_ROWS)]
+    rows = torch.split(torch.arange(call.query.shape[1], device=call.query.device), BLOCK_ROWS)
+    queries = torch.split(call.query, BLOCK_ROWS, 1)
+    blocks = [attention_rows(dataclasses.replace(call, query=q), at) for q, at in zip(queries, rows, strict=True)]
     return torch.cat(blocks, dim=1)
 
 

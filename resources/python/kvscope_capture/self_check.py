@@ -100,7 +100,7 @@ def inverse_frequencies(decoder: Any, layer: int) -> tuple[torch.Tensor, float] 
 def attention_difference(call: AttentionCall, output: torch.Tensor) -> float:
     """Of attention computed from the call's numbers and `output` [n, Hq, dv] or [n, Hq dv]."""
     rows = spread_rows(call.query.shape[1], call.query.device)
-    found = attention_rows(call.in_double(), rows)
+    found = attention_rows(dataclasses.replace(call, query=call.query[:, rows]).in_double(), rows)
     wanted = output[rows].reshape(len(rows), call.query.shape[0], -1).transpose(0, 1)
     return relative_difference(found, wanted) if found.shape == wanted.shape else float("inf")
 

@@ -46,7 +46,7 @@ class HeadBits:
 
     def kept(self, tokens: int) -> npt.NDArray[np.int64]:
         """The kept ones of so many tokens."""
-        return np.flatnonzero(np.unpackbits(self.bits, count=tokens, bitorder="little"))
+        return np.flatnonzero(np.unpackbits(self.bits, count=tokens, bitorder="little").view(np.bool_))
 
     def dense(self, tokens: int) -> tuple[Weights, Weights]:
         """Weights of every token, 0 where it is evicted."""
