@@ -150,9 +150,9 @@ bool hasNaN(std::span<const float> scores) {
 
 void refuseNaN(std::span<const float> scores, std::int64_t head) {
     const auto row = std::ranges::find_if(scores, [](float score) { return std::isnan(score); }) - scores.begin();
-    throw Error({"the score of token " + std::to_string(row) + " in head " + std::to_string(head) +
-                     " is not a number (NaN)",
-                 "scores", "look for NaN or infinity in the capture's keys and queries"});
+    throw Error(
+        {"the score of token " + std::to_string(row) + " in head " + std::to_string(head) + " is not a number (NaN)",
+         "scores", "look for NaN or infinity in the capture's keys and queries"});
 }
 
 /// `first` and `last` fit into the count.
