@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <ranges>
 
 namespace kvscope {
 
@@ -81,26 +82,28 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Map
 /// Kept tokens of a pane per pixel of a rail from `low` to `high`, as a share of the tokens there.
 std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high,
                                std::size_t pixels) {
-    std::vector<double> kept(pixels, 0.0), all(pixels, 0.0);
-    const auto states = tokenStates(input, pane);
-    for (std::size_t token = 0; token < states.size(); ++token) {
-        const double at = (static_cast<double>(token) + 0.5 - low) / (high - low) * static_cast<double>(pixels);
-        if (at < 0 || at >= static_cast<double>(pixels) || states[token] == TokenState::AfterCut) continue;
-        all[static_cast<std::size_t>(at)] += 1;
-        kept[static_cast<std::size_t>(at)] += states[token] == TokenState::Evicted ? 0 : 1;
-    }
+    const std::vector<TokenIndex>& kept = keptTokens(input, pane);
+    const auto seen = std::views::iota(TokenIndex{0}, static_cast<TokenIndex>(pane.result->visible));
+    // The first token whose middle lies at a pixel or behind it.
+    const auto beginOf = [&](std::size_t pixel) {
+        return *std::ranges::partition_point(seen, [&](TokenIndex token) {
+            return (token + 0.5 - low) / (high - low) * static_cast<double>(pixels) < static_cast<double>(pixel);
+        });
+    };
+    std::vector<double> shares;
+    TokenIndex begin = beginOf(0);
+    auto next = std::ranges::lower_bound(kept, begin);
     for (std::size_t i = 0; i < pixels; ++i) {
-        if (all[i] > 0) {
-            kept[i] /= all[i];
-            continue;
-        }
+        const TokenIndex end = beginOf(i + 1);
+        const auto last = std::lower_bound(next, kept.end(), end);
         // Between the middles of two tokens that are wider than a pixel: the one that it lies in.
         const double at = std::floor(low + (static_cast<double>(i) + 0.5) / static_cast<double>(pixels) * (high - low));
-        const bool isToken = at >= 0 && at < static_cast<double>(states.size());
-        const TokenState state = isToken ? states[static_cast<std::size_t>(at)] : TokenState::AfterCut;
-        kept[i] = state == TokenState::Kept || state == TokenState::Protected ? 1 : 0;
+        const bool isKept = at >= 0 && std::ranges::binary_search(kept, at);
+        shares.push_back(begin == end ? (isKept ? 1 : 0)
+                                      : static_cast<double>(last - next) / static_cast<double>(end - begin));
+        begin = end, next = last;
     }
-    return kept;
+    return shares;
 }
 
 /// `along` x: the rail lies; else it stands.
