@@ -62,7 +62,8 @@ private slots:
         for (int i = 0; i < 5000; ++i) {
             const Point at{x(random), y(random)};
             const float shade = i % 5 == 0 ? NAN : static_cast<float>(i % 11) / 11;
-            grid.add(at, shade, static_cast<std::size_t>(i % 3));
+            if (const std::size_t cell = grid.cellOf(at); cell < grid.cells())
+                grid.add(cell, shade, static_cast<std::size_t>(i % 3));
             if (at.x >= range.xMin && at.x <= range.xMax && at.y >= range.yMin && at.y <= range.yMax)
                 naive[{static_cast<int>(std::floor((at.x - range.xMin) / side)),
                        static_cast<int>(std::floor((range.yMax - at.y) / side))}]
@@ -101,7 +102,8 @@ private slots:
     void fullerCellsAreStronger() {
         DensityGrid grid({0, 200, 0, 100}, 0);
         for (int column = 0; column < 4; ++column)
-            for (int times = 0; times < (1 << (3 * column)); ++times) grid.add({column + 0.5, 99.5}, NAN, 0);
+            for (int times = 0; times < (1 << (3 * column)); ++times)
+                grid.add(grid.cellOf({column + 0.5, 99.5}), NAN, 0);
         const ImageItem image = grid.image({0, 0, 200, 100}, [](const DensityGrid::Cell&) {
             return Colour{1, 2, 3, 255};
         });
