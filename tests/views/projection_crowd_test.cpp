@@ -144,6 +144,25 @@ private slots:
         QCOMPARE(std::ssize(*rings.ids), inside);
     }
 
+    // The data remember the cells of their tokens; what other ranges, components and budgets made is not shown.
+    void rememberedCellsAreThoseOfThePicture() {
+        const ViewInput few = crowdInput(), many = makeInput(m_crowd, {"uniform@0.6"}, 0, 0);
+        const auto data = dataAs<ProjectionData>(few);
+        for (const char* component : {"2", "3"})
+            for (const Viewport::Range& range : {Viewport::Range{-2, 2, -2, 2}, Viewport::Range{-1.5, 1, -2, 2}})
+                for (ViewInput input : {few, many}) {
+                    const auto picture = [&](std::shared_ptr<const ViewData> of) {
+                        input.data.value = std::move(of);
+                        Viewport frame = viewport(700, 520, m_text);
+                        frame.range = range;
+                        const ParameterValues options =
+                            optionsOf(m_view, {{"y_component", component}, {"crowd", "density"}});
+                        return *imageIn(m_view.buildScene(input, options, frame))->rgba;
+                    };
+                    QVERIFY(picture(data) == picture(std::make_shared<ProjectionData>(*data)));
+                }
+    }
+
     // As many kept ones would hide what lies under them: a cell's colour is the share that is kept.
     void manyKeptTokensAreCountedToo() {
         const ViewInput input = makeInput(m_crowd, {"streaming_llm@0.9"}, 0, 0);
