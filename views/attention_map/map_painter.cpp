@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <ranges>
 
 namespace kvscope {
 
@@ -83,12 +82,15 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Map
 std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high,
                                std::size_t pixels) {
     const std::vector<TokenIndex>& kept = keptTokens(input, pane);
-    const auto seen = std::views::iota(TokenIndex{0}, static_cast<TokenIndex>(pane.result->visible));
-    // The first token whose middle lies at a pixel or behind it.
+    // The first token whose middle lies at a pixel or behind it, by bisection.
     const auto beginOf = [&](std::size_t pixel) {
-        return *std::ranges::partition_point(seen, [&](TokenIndex token) {
-            return (token + 0.5 - low) / (high - low) * static_cast<double>(pixels) < static_cast<double>(pixel);
-        });
+        TokenIndex begin = 0, end = static_cast<TokenIndex>(pane.result->visible);
+        while (begin < end) {
+            const TokenIndex token = begin + (end - begin) / 2;
+            const double at = (token + 0.5 - low) / (high - low) * static_cast<double>(pixels);
+            at < static_cast<double>(pixel) ? begin = token + 1 : end = token;
+        }
+        return begin;
     };
     std::vector<double> shares;
     TokenIndex begin = beginOf(0);
