@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -69,80 +70,107 @@ void standardisePatch(std::vector<float>& scores, std::int64_t n, const Patch& p
         n, [&](std::size_t i) { scores[i] = constant ? 0.0F : static_cast<float>((double{scores[i]} - mean) / unit); });
 }
 
-/// Smaller is better: the score's bits made monotone and inverted.
-std::uint32_t rankKey(float score) {
-    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F); // -0 becomes +0: they are equal
-    return bits & 0x80000000U ? bits : ~(bits | 0x80000000U);
-}
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-float scoreOf(std::uint32_t key) { return std::bit_cast<float>(key & 0x80000000U ? key : ~key & 0x7fffffffU); }
-
-/// The rows kept have smaller keys than this one, or are among the first `ties` rows of this key.
-struct WorstKept {
-    std::uint32_t key = 0;
-    std::int64_t ties = 0;
+struct ScoreRange {
+    float low = -kInfinity, high = kInfinity;
 };
 
-/// Of the `count` >= 1 smallest keys, digit by digit; behind each digit only the keys that have it are looked at.
-WorstKept worstOf(std::span<const std::uint32_t> keys, std::int64_t count) {
-    constexpr int kBits = 11;
-    std::uint32_t known = 0;
-    std::vector<std::uint32_t> left;
-    for (const int shift : {32 - kBits, 32 - 2 * kBits, 0}) {
-        constexpr std::uint32_t kDigit = (std::uint32_t{1} << kBits) - 1;
-        std::array<std::int64_t, std::size_t{1} << kBits> counts{};
-        for (const std::uint32_t key : keys) ++counts[key >> shift & kDigit];
-        std::uint32_t digit = 0;
-        while (count > counts[digit]) count -= counts[digit++];
-        known |= digit << shift;
-        if (shift == 0) break;
-        std::vector<std::uint32_t> same(static_cast<std::size_t>(counts[digit]) + 1); // one more: no branch
-        std::uint32_t* next = same.data();
-        for (const std::uint32_t key : keys) {
-            *next = key;
-            next += (key >> shift & kDigit) == digit ? 1 : 0;
-        }
-        same.pop_back();
-        left = std::move(same);
-        keys = left;
-    }
-    return {known, count};
+/// Where the `count` best scores most probably end, by a sample of the rows.
+ScoreRange likelyEnd(std::span<const float> scores, std::int64_t count) {
+    constexpr std::int64_t kSample = 2048, kSlack = 100; // four standard deviations
+    const std::int64_t stride = std::max<std::int64_t>(1, std::ssize(scores) / kSample);
+    std::vector<float> sample;
+    for (std::int64_t i = 0; i < std::ssize(scores); i += stride) sample.push_back(scores[i]);
+    const std::int64_t high = count / stride - kSlack, low = count / stride + kSlack;
+    ScoreRange range;
+    auto begin = sample.begin();
+    const auto take = [&](std::int64_t place, float& score) {
+        if (place < 0 || place >= std::ssize(sample)) return;
+        std::nth_element(begin, sample.begin() + place, sample.end(), std::greater<>());
+        begin = sample.begin() + place;
+        score = *begin;
+    };
+    take(high, range.high);
+    take(low, range.low);
+    return range;
 }
 
-void refuseNaN(const float* scores, std::int64_t m, std::int64_t head) {
-    for (std::int64_t i = 0; i < m; ++i)
-        if (std::isnan(scores[i]))
-            throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(head) +
-                             " is not a number (NaN)",
-                         "scores", "look for NaN or infinity in the capture's keys and queries"});
+/// The rows kept have larger scores than this one, or are among the first `ties` rows of this score.
+struct WorstKept {
+    float score = -kInfinity;
+    std::int64_t ties = 0;
+    float bestEvicted = std::numeric_limits<float>::quiet_NaN(); ///< NaN: nothing is evicted
+
+    bool isTied() const { return score == bestEvicted; }
+};
+
+/// Of the `count` best scores, 1 <= count < all: only those near the end are brought into an order.
+WorstKept worstOf(std::span<const float> scores, std::int64_t count) {
+    const auto near = std::make_unique_for_overwrite<float[]>(scores.size() + 1); // one more: no branch
+    for (ScoreRange range = likelyEnd(scores, count);; range = {}) {
+        std::int64_t better = 0;
+        float* end = near.get();
+        for (const float score : scores) {
+            *end = score;
+            const std::ptrdiff_t isBetter = score > range.high ? 1 : 0;
+            better += isBetter;
+            end += (score >= range.low ? 1 : 0) - isBetter;
+        }
+        const std::int64_t kept = count - better;
+        if (kept < 1 || kept >= end - near.get()) continue; // the sample misled: all scores are near
+        float* evicted = near.get() + kept;
+        std::nth_element(near.get(), evicted, end, std::greater<>());
+        const float worst = *std::min_element(near.get(), evicted);
+        return {worst, std::count(near.get(), evicted, worst), *evicted};
+    }
+}
+
+/// Writes the kept rows in order, and behind them one place more: no branch. Returns their end.
+TokenIndex* writeKept(std::span<const float> scores, TokenIndex first, const WorstKept& worst, TokenIndex* next) {
+    std::size_t i = 0;
+    const auto write = [&](bool isKept) {
+        *next = first + static_cast<TokenIndex>(i++);
+        next += isKept ? 1 : 0;
+    };
+    if (worst.isTied())
+        for (std::int64_t ties = worst.ties; ties > 0; write(scores[i] >= worst.score))
+            ties -= scores[i] == worst.score ? 1 : 0;
+    if (worst.isTied())
+        while (i < scores.size()) write(scores[i] > worst.score);
+    while (i < scores.size()) write(scores[i] >= worst.score);
+    return next;
+}
+
+bool hasNaN(std::span<const float> scores) {
+    bool found = false;
+    for (const float score : scores) found |= std::isnan(score); // to the end: no branch
+    return found;
+}
+
+void refuseNaN(std::span<const float> scores, std::int64_t head) {
+    const auto row = std::ranges::find_if(scores, [](float score) { return std::isnan(score); }) - scores.begin();
+    throw Error(
+        {"the score of token " + std::to_string(row) + " in head " + std::to_string(head) + " is not a number (NaN)",
+         "scores", "look for NaN or infinity in the capture's keys and queries"});
 }
 
 /// `first` and `last` fit into the count.
-TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::int64_t first, std::int64_t last) {
+TopKHead bestRows(std::span<const float> scores, std::int64_t count, std::int64_t first, std::int64_t last) {
+    const std::int64_t m = std::ssize(scores), free = count - first - last;
+    const auto open = scores.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(m - last - first));
+    const bool isDecided = free > 0 && free < std::ssize(open);
+    const WorstKept worst = isDecided ? worstOf(open, free) : WorstKept{};
     TopKHead head;
-    const std::int64_t free = count - first - last;
-    std::vector<std::uint32_t> keys(static_cast<std::size_t>(m - last - first));
-    std::transform(scores + first, scores + m - last, keys.begin(), rankKey);
-    const WorstKept worst = free > 0 ? worstOf(keys, free) : WorstKept{};
-    head.kept.resize(static_cast<std::size_t>(count) + 1); // one more, so that every row can be written: no branch
+    head.kept.resize(static_cast<std::size_t>(count) + 1);
     TokenIndex* next = head.kept.data();
     for (std::int64_t i = 0; i < first; ++i) *next++ = static_cast<TokenIndex>(i);
-    std::int64_t ties = worst.ties;
-    std::uint32_t bestEvicted = std::numeric_limits<std::uint32_t>::max();
-    for (std::int64_t i = first; i < m - last; ++i) {
-        const std::uint32_t key = keys[i - first];
-        const bool isKept = key < worst.key || (key == worst.key && ties-- > 0);
-        *next = static_cast<TokenIndex>(i);
-        next += isKept ? 1 : 0;
-        bestEvicted = std::min(bestEvicted, isKept ? std::numeric_limits<std::uint32_t>::max() : key);
-    }
+    if (free > 0) next = writeKept(open, static_cast<TokenIndex>(first), worst, next);
     for (std::int64_t i = m - last; i < m; ++i) *next++ = static_cast<TokenIndex>(i);
     head.kept.pop_back();
-    const float kept = scoreOf(worst.key), evicted = scoreOf(bestEvicted);
-    const bool isDecided = free > 0 && free < std::ssize(keys);
-    head.margin = !isDecided        ? std::numeric_limits<float>::infinity()
-                  : kept == evicted ? 0 // also for equal infinities
-                                    : kept - evicted;
+    head.margin = !isDecided       ? kInfinity
+                  : worst.isTied() ? 0 // also of equal infinities
+                                   : worst.score - worst.bestEvicted;
     return head;
 }
 
@@ -246,15 +274,22 @@ std::vector<TopKHead> topK(const HostTensor& scores, std::span<const std::int64_
                            std::int64_t protectLast) {
     const std::int64_t heads = scores.shape[0], m = scores.shape[1];
     assert(std::ssize(counts) == heads);
+    const auto rowsOf = [&](std::int64_t h) {
+        return std::span(scores.data).subspan(static_cast<std::size_t>(h * m), static_cast<std::size_t>(m));
+    };
     std::vector<TopKHead> result(static_cast<std::size_t>(heads));
-    for (std::int64_t h = 0; h < heads; ++h) refuseNaN(scores.data.data() + h * m, m, h);
+    std::vector<char> isRefused(result.size()); // the first head is named, whichever thread comes first
     forEachPiece(heads, [&](std::int64_t h) {
+        isRefused[h] = hasNaN(rowsOf(h));
+        if (isRefused[h]) return;
         const std::int64_t count = counts[h];
         assert(0 <= count && count <= m);
         const std::int64_t first = std::min({protectFirst, m, count});
         const std::int64_t last = std::min({protectLast, m - first, count - first});
-        result[h] = bestRows(scores.data.data() + h * m, m, count, first, last);
+        result[h] = bestRows(rowsOf(h), count, first, last);
     });
+    if (const auto head = std::ranges::find(isRefused, 1) - isRefused.begin(); head < heads)
+        refuseNaN(rowsOf(head), head);
     return result;
 }
 

@@ -25,6 +25,7 @@ struct CpuTime {
         DIR* threads = opendir(folder.c_str());
         while (const dirent* entry = threads ? readdir(threads) : nullptr) {
             const std::string thread = entry->d_name;
+            if (thread.starts_with('.')) continue; // ".." would be the main thread once more
             std::string name;
             double nanoseconds = 0;
             std::ifstream(folder + thread + "/comm") >> name;

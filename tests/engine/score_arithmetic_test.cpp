@@ -6,7 +6,9 @@
 
 #include <QtTest>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -127,6 +129,29 @@ private slots:
         QCOMPARE(topOf({1, 2, 2, 0.0F, -0.0F, 2}, 2).kept, (std::vector<TokenIndex>{1, 2}));
         QCOMPARE(topOf({1, 2, 2, -0.0F, 0.0F, 2}, 5).kept, (std::vector<TokenIndex>{0, 1, 2, 3, 5}));
         QCOMPARE(topOf({1, 2, 2}, 1).margin, 0.0F);
+    }
+
+    /// More rows than the sample that says where the kept ones end; ties at every end; rows that the sample misses.
+    void choosesAmongManyRowsLikeASort() {
+        constexpr std::size_t n = 20'000, kStride = n / 2048;
+        std::vector<float> scores = tableOf(randomBlock(48, 1, 1, n)).data;
+        const auto check = [&] {
+            std::vector<TokenIndex> order(n);
+            std::iota(order.begin(), order.end(), 0);
+            std::ranges::stable_sort(order, std::greater<>(), [&](TokenIndex row) { return scores[row]; });
+            for (const std::size_t count : {1, 2, 99, 1000, 9999, 19'800, 19'999}) {
+                std::vector<TokenIndex> expected(order.begin(), order.begin() + std::ptrdiff_t(count));
+                std::ranges::sort(expected);
+                const TopKHead got = topOf(scores, std::int64_t(count));
+                QCOMPARE(got.kept, expected);
+                QCOMPARE(got.margin, scores[order[count - 1]] - scores[order[count]]);
+            }
+        };
+        check();
+        for (float& score : scores) score = std::round(score * 4) / 4;
+        check();
+        for (std::size_t i = 0; i < n; ++i) scores[i] = i % kStride == 0 ? -1 : float(i % 1000);
+        check();
     }
 
     void infinitiesAreOrderedAndTheirTieHasMarginZero() {

@@ -62,7 +62,8 @@ private slots:
         for (int i = 0; i < 5000; ++i) {
             const Point at{x(random), y(random)};
             const float shade = i % 5 == 0 ? NAN : static_cast<float>(i % 11) / 11;
-            grid.add(at, shade, static_cast<std::size_t>(i % 3));
+            if (const std::size_t cell = grid.cellOf(at); cell < grid.cells())
+                grid.add(cell, shade, static_cast<std::size_t>(i % 3));
             if (at.x >= range.xMin && at.x <= range.xMax && at.y >= range.yMin && at.y <= range.yMax)
                 naive[{static_cast<int>(std::floor((at.x - range.xMin) / side)),
                        static_cast<int>(std::floor((range.yMax - at.y) / side))}]
@@ -101,7 +102,8 @@ private slots:
     void fullerCellsAreStronger() {
         DensityGrid grid({0, 200, 0, 100}, 0);
         for (int column = 0; column < 4; ++column)
-            for (int times = 0; times < (1 << (3 * column)); ++times) grid.add({column + 0.5, 99.5}, NAN, 0);
+            for (int times = 0; times < (1 << (3 * column)); ++times)
+                grid.add(grid.cellOf({column + 0.5, 99.5}), NAN, 0);
         const ImageItem image = grid.image({0, 0, 200, 100}, [](const DensityGrid::Cell&) {
             return Colour{1, 2, 3, 255};
         });
@@ -140,6 +142,25 @@ private slots:
             return row[0] >= 0 && row[0] <= 1 && row[1] >= 0 && row[1] <= 1;
         });
         QCOMPARE(std::ssize(*rings.ids), inside);
+    }
+
+    // The data remember the cells of their tokens; what other ranges, components and budgets made is not shown.
+    void rememberedCellsAreThoseOfThePicture() {
+        const ViewInput few = crowdInput(), many = makeInput(m_crowd, {"uniform@0.6"}, 0, 0);
+        const auto data = dataAs<ProjectionData>(few);
+        for (const char* component : {"2", "3"})
+            for (const Viewport::Range& range : {Viewport::Range{-2, 2, -2, 2}, Viewport::Range{-1.5, 1, -2, 2}})
+                for (ViewInput input : {few, many}) {
+                    const auto picture = [&](std::shared_ptr<const ViewData> of) {
+                        input.data.value = std::move(of);
+                        Viewport frame = viewport(700, 520, m_text);
+                        frame.range = range;
+                        const ParameterValues options =
+                            optionsOf(m_view, {{"y_component", component}, {"crowd", "density"}});
+                        return *imageIn(m_view.buildScene(input, options, frame))->rgba;
+                    };
+                    QVERIFY(picture(data) == picture(std::make_shared<ProjectionData>(*data)));
+                }
     }
 
     // As many kept ones would hide what lies under them: a cell's colour is the share that is kept.

@@ -81,26 +81,31 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Map
 /// Kept tokens of a pane per pixel of a rail from `low` to `high`, as a share of the tokens there.
 std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high,
                                std::size_t pixels) {
-    std::vector<double> kept(pixels, 0.0), all(pixels, 0.0);
-    const auto states = tokenStates(input, pane);
-    for (std::size_t token = 0; token < states.size(); ++token) {
-        const double at = (static_cast<double>(token) + 0.5 - low) / (high - low) * static_cast<double>(pixels);
-        if (at < 0 || at >= static_cast<double>(pixels) || states[token] == TokenState::AfterCut) continue;
-        all[static_cast<std::size_t>(at)] += 1;
-        kept[static_cast<std::size_t>(at)] += states[token] == TokenState::Evicted ? 0 : 1;
-    }
-    for (std::size_t i = 0; i < pixels; ++i) {
-        if (all[i] > 0) {
-            kept[i] /= all[i];
-            continue;
+    const std::vector<TokenIndex>& kept = keptTokens(input, pane);
+    // The first token whose middle lies at a pixel or behind it, by bisection.
+    const auto beginOf = [&](std::size_t pixel) {
+        TokenIndex begin = 0, end = static_cast<TokenIndex>(pane.result->visible);
+        while (begin < end) {
+            const TokenIndex token = begin + (end - begin) / 2;
+            const double at = (token + 0.5 - low) / (high - low) * static_cast<double>(pixels);
+            at < static_cast<double>(pixel) ? begin = token + 1 : end = token;
         }
+        return begin;
+    };
+    std::vector<double> shares;
+    TokenIndex begin = beginOf(0);
+    auto next = std::ranges::lower_bound(kept, begin);
+    for (std::size_t i = 0; i < pixels; ++i) {
+        const TokenIndex end = beginOf(i + 1);
+        const auto last = std::lower_bound(next, kept.end(), end);
         // Between the middles of two tokens that are wider than a pixel: the one that it lies in.
         const double at = std::floor(low + (static_cast<double>(i) + 0.5) / static_cast<double>(pixels) * (high - low));
-        const bool isToken = at >= 0 && at < static_cast<double>(states.size());
-        const TokenState state = isToken ? states[static_cast<std::size_t>(at)] : TokenState::AfterCut;
-        kept[i] = state == TokenState::Kept || state == TokenState::Protected ? 1 : 0;
+        const bool isKept = at >= 0 && std::ranges::binary_search(kept, at);
+        shares.push_back(begin == end ? (isKept ? 1 : 0)
+                                      : static_cast<double>(last - next) / static_cast<double>(end - begin));
+        begin = end, next = last;
     }
-    return kept;
+    return shares;
 }
 
 /// `along` x: the rail lies; else it stands.

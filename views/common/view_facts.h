@@ -17,8 +17,8 @@ const PaneData* activePane(const ViewInput& input);
 /// Panes that have a result.
 std::vector<const PaneData*> readyPanes(const ViewInput& input);
 
-/// State of a token in a pane.
-enum class TokenState { Kept, Protected, Evicted, AfterCut };
+/// State of a token in a pane; small, because a long capture has a million.
+enum class TokenState : std::uint8_t { Kept, Protected, Evicted, AfterCut };
 
 /// "kept", "protected", "evicted", "after the cut".
 const char* stateName(TokenState state);

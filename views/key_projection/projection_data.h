@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/memo.h"
 #include "core/engine/requests.h"
 #include "core/engine/tsne.h"
 #include "views/view_data.h"
@@ -33,6 +34,7 @@ struct ProjectionData : ViewData {
     HostTensor queries;                ///< [w, components] or empty: query head's queries on the keys' axes
     TokenIndex firstQuery = 0;
     HostTensor queryMean; ///< [components] or empty
+    Memo memo;            ///< caches what does not depend on the kept tokens, which every step of a drag needs again
 };
 
 } // namespace kvscope

@@ -3,6 +3,8 @@
 
 #include "views/common/token_marks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -27,11 +29,9 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     marks.colourBy = options.choice("colour_by");
     addShades(input, pane, ValueRange::parse(options.text(kValueRangeOption)), marks);
     marks.tinted = options.flag("tint") && !marks.category.empty();
-    for (const TokenState state : marks.states) {
-        marks.evictedTotal += state == TokenState::Evicted;
-        marks.keptTotal += state == TokenState::Kept || state == TokenState::Protected;
-        marks.protectedTotal += state == TokenState::Protected;
-    }
+    marks.evictedTotal = std::ranges::count(marks.states, TokenState::Evicted);
+    marks.protectedTotal = std::ranges::count(marks.states, TokenState::Protected);
+    marks.keptTotal = std::ranges::count(marks.states, TokenState::Kept) + marks.protectedTotal;
     return marks;
 }
 
@@ -63,20 +63,24 @@ std::string tintNote(const ProjectionData& projection, const ProjectionMarks& ma
 
 Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) {
     const ProjectionData& projection = projectionOf(input);
-    Viewport::Range range{INFINITY, -INFINITY, INFINITY, -INFINITY};
-    const auto include = [&](const HostTensor& points) {
-        const std::int64_t components = points.shape[1];
-        for (std::int64_t i = 0; i < points.shape[0]; ++i) {
-            const double x = points.data[i * components + marks.xAxis];
-            const double y = points.data[i * components + marks.yAxis];
-            range = {std::min(range.xMin, x), std::max(range.xMax, x), std::min(range.yMin, y),
-                     std::max(range.yMax, y)};
-        }
-    };
-    include(projection.keys);
-    if (marks.showQueries && !projection.queries.empty()) include(projection.queries);
-    const double margin = 0.04 * std::max({range.xMax - range.xMin, range.yMax - range.yMin, 1e-6});
-    return {range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin};
+    const bool withQueries = marks.showQueries && !projection.queries.empty();
+    return *projection.memo.get("range", fmt::format("{} {} {}", marks.xAxis, marks.yAxis, withQueries), [&] {
+        Viewport::Range range{INFINITY, -INFINITY, INFINITY, -INFINITY};
+        const auto include = [&](const HostTensor& points) {
+            const std::int64_t components = points.shape[1];
+            for (std::int64_t i = 0; i < points.shape[0]; ++i) {
+                const double x = points.data[i * components + marks.xAxis];
+                const double y = points.data[i * components + marks.yAxis];
+                range = {std::min(range.xMin, x), std::max(range.xMax, x), std::min(range.yMin, y),
+                         std::max(range.yMax, y)};
+            }
+        };
+        include(projection.keys);
+        if (withQueries) include(projection.queries);
+        const double margin = 0.04 * std::max({range.xMax - range.xMin, range.yMax - range.yMin, 1e-6});
+        return std::make_shared<Viewport::Range>(
+            Viewport::Range{range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin});
+    });
 }
 
 std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {

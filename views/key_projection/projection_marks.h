@@ -26,18 +26,29 @@ public:
     /// `categories`: how many groups are counted apart; 0: none.
     DensityGrid(const Viewport::Range& range, std::size_t categories);
 
-    /// One point in data coordinates; outside the range it counts nowhere. `shade` may be NaN, `category` < categories.
-    void add(Point at, float shade, std::size_t category) {
-        if (!(at.x >= m_range.xMin && at.x <= m_range.xMax && at.y >= m_range.yMin && at.y <= m_range.yMax)) return;
+    /// The cell of a point in data coordinates; cells() outside the range.
+    std::size_t cellOf(Point at) const {
+        if (!(at.x >= m_range.xMin && at.x <= m_range.xMax && at.y >= m_range.yMin && at.y <= m_range.yMax))
+            return cells();
         const auto column = std::min(m_columns - 1, static_cast<std::size_t>((at.x - m_range.xMin) / m_side));
         const auto row = std::min(m_rows - 1, static_cast<std::size_t>((m_range.yMax - at.y) / m_side));
-        const std::size_t index = row * m_columns + column;
+        return row * m_columns + column;
+    }
+    std::size_t cells() const { return m_tallies.size(); }
+
+    /// One point in a cell. `shade` may be NaN, `category` < categories.
+    void add(std::size_t index, float shade, std::size_t category) {
         Tally& tally = m_tallies[index];
         m_most = std::max(m_most, ++tally.count);
         if (m_categories > 0) ++m_byCategory[index * m_categories + category];
         if (std::isnan(shade)) return;
         ++tally.valued;
         tally.shades += static_cast<double>(shade);
+    }
+    /// Many points in a cell that has none, some with shade 1, the others with 0.
+    void set(std::size_t index, std::int64_t points, std::int64_t shaded) {
+        m_tallies[index] = {points, points, static_cast<double>(shaded)};
+        m_most = std::max(m_most, points);
     }
 
     struct Cell {

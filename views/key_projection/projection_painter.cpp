@@ -58,6 +58,8 @@ public:
     void drawClouds() {
         if (!m_marks.shade.empty() || !m_marks.category.empty()) return drawShaded();
         GatheredMarks kept, guarded, evicted, later;
+        kept.reserve(m_marks.keptTotal - m_marks.protectedTotal);
+        if (!m_marks.retainedOnly) evicted.reserve(m_marks.evictedTotal / m_marks.crowd.stride + 1);
         std::int64_t evictedSeen = 0;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
             const auto token = static_cast<TokenIndex>(i);

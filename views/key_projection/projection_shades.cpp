@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <utility>
 
 namespace kvscope {
@@ -60,6 +63,42 @@ bool isInside(const Viewport::Range& range, Point p) {
     return p.x >= range.xMin && p.x <= range.xMax && p.y >= range.yMin && p.y <= range.yMax;
 }
 
+using StateCounts = std::array<std::int32_t, 4>; ///< by placeOf(state)
+
+std::size_t placeOf(TokenState state) { return static_cast<std::size_t>(state); }
+
+void countCrowd(Crowd& crowd, const StateCounts& inside, const StateCounts& beyond) {
+    crowd.kept = inside[placeOf(TokenState::Kept)];
+    crowd.evicted = inside[placeOf(TokenState::Evicted)];
+    crowd.beyond =
+        std::accumulate(beyond.begin(), beyond.end(), std::int64_t{0}) - beyond[placeOf(TokenState::AfterCut)];
+}
+
+using Cells = std::vector<std::uint16_t>;
+static_assert(std::size_t{DensityGrid::kCells + 1} * (DensityGrid::kCells + 1) < 65'536);
+
+/// Of every token. They do not depend on what is kept.
+std::shared_ptr<const Cells> cellsOf(const ProjectionMarks& marks, const ProjectionData& projection,
+                                     const DensityGrid& grid) {
+    const Viewport::Range& range = marks.range;
+    const std::string key =
+        fmt::format("{} {} {} {} {} {}", marks.xAxis, marks.yAxis, range.xMin, range.xMax, range.yMin, range.yMax);
+    return projection.memo.get("cells", key, [&] {
+        auto cells = std::make_shared<Cells>(marks.states.size());
+        for (std::size_t i = 0; i < cells->size(); ++i)
+            (*cells)[i] =
+                static_cast<std::uint16_t>(grid.cellOf(keyPoint(projection, marks, static_cast<TokenIndex>(i))));
+        return cells;
+    });
+}
+
+void addShaded(DensityGrid& grid, const Cells& cells, const ProjectionMarks& marks, TokenState state) {
+    for (std::size_t i = 0; i < cells.size(); ++i)
+        if (marks.states[i] == state && cells[i] < grid.cells())
+            grid.add(cells[i], marks.shade.empty() ? 0 : marks.shade[i],
+                     marks.category.empty() ? 0 : static_cast<std::size_t>(marks.category[i]));
+}
+
 } // namespace
 
 void checkShadeRange(std::string_view text) {
@@ -107,41 +146,45 @@ std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
     return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
 }
 
-/// Evicted tokens are counted in cells while it is found out whether they are a crowd; kept ones follow if they are
-/// one.
+/// Tokens are counted by cell and state, which says whether they are a crowd and, coloured by state, is its density.
 Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
               const std::string& choice) {
     constexpr double kPixelsOfMark = 12;
     const auto most = std::min(kMostMarks, static_cast<std::int64_t>(viewport.width * viewport.height / kPixelsOfMark));
     const bool mayBeDense =
         !marks.retainedOnly && (choice == "density" || (choice == "auto" && std::ssize(marks.states) > most));
-    auto grid = mayBeDense ? std::make_shared<DensityGrid>(marks.range, marks.category.empty() ? 0 : kCategoryColours)
-                           : nullptr;
-    const auto add = [&](std::size_t token, Point at, float shade) {
-        grid->add(at, marks.shade.empty() ? shade : marks.shade[token],
-                  marks.category.empty() ? 0 : static_cast<std::size_t>(marks.category[token]));
-    };
     Crowd crowd;
-    for (std::size_t i = 0; i < marks.states.size(); ++i) {
-        const TokenState state = marks.states[i];
-        const Point at = keyPoint(projection, marks, static_cast<TokenIndex>(i));
-        if (!isInside(marks.range, at)) {
-            crowd.beyond += state != TokenState::AfterCut ? 1 : 0;
-            continue;
+    if (!mayBeDense) {
+        StateCounts inside{}, beyond{};
+        for (std::size_t i = 0; i < marks.states.size(); ++i) {
+            const Point at = keyPoint(projection, marks, static_cast<TokenIndex>(i));
+            ++(isInside(marks.range, at) ? inside : beyond)[placeOf(marks.states[i])];
         }
-        crowd.kept += state == TokenState::Kept ? 1 : 0;
-        if (state != TokenState::Evicted || marks.retainedOnly) continue;
-        ++crowd.evicted;
-        if (grid) add(i, at, 0);
+        countCrowd(crowd, inside, beyond);
+        if (marks.retainedOnly) crowd.evicted = 0;
+        if (crowd.evicted > most) crowd.stride = (crowd.evicted + most - 1) / most;
+        return crowd;
     }
-    crowd.keptToo = mayBeDense && crowd.kept > most;
-    if (mayBeDense && (choice == "density" || crowd.evicted > most || crowd.keptToo)) {
-        for (std::size_t i = 0; crowd.keptToo && i < marks.states.size(); ++i)
-            if (marks.states[i] == TokenState::Kept) add(i, keyPoint(projection, marks, static_cast<TokenIndex>(i)), 1);
-        crowd.density = std::move(grid);
-    } else if (crowd.evicted > most) {
-        crowd.stride = (crowd.evicted + most - 1) / most;
+    auto grid = std::make_shared<DensityGrid>(marks.range, marks.category.empty() ? 0 : kCategoryColours);
+    const auto cells = cellsOf(marks, projection, *grid);
+    std::vector<StateCounts> counts(grid->cells() + 1); // the last: beyond the range
+    for (std::size_t i = 0; i < cells->size(); ++i) ++counts[(*cells)[i]][placeOf(marks.states[i])];
+    StateCounts inside{};
+    for (std::size_t cell = 0; cell < grid->cells(); ++cell)
+        std::ranges::transform(inside, counts[cell], inside.begin(), std::plus<>());
+    countCrowd(crowd, inside, counts.back());
+    crowd.keptToo = crowd.kept > most;
+    if (choice != "density" && crowd.evicted <= most && !crowd.keptToo) return crowd;
+    if (marks.shade.empty() && marks.category.empty()) {
+        for (std::size_t cell = 0; cell < grid->cells(); ++cell) {
+            const std::int64_t kept = crowd.keptToo ? counts[cell][placeOf(TokenState::Kept)] : 0;
+            grid->set(cell, counts[cell][placeOf(TokenState::Evicted)] + kept, kept);
+        }
+    } else {
+        addShaded(*grid, *cells, marks, TokenState::Evicted);
+        if (crowd.keptToo) addShaded(*grid, *cells, marks, TokenState::Kept);
     }
+    crowd.density = std::move(grid);
     return crowd;
 }
 

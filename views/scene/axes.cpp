@@ -17,12 +17,6 @@ constexpr double kTickLength = 4, kLabelGap = 3, kTitleSize = 11, kLabelSize = 1
 TextStyle labelStyle(bool forPaper) { return {forPaper ? FontFace::Interface : FontFace::Monospace, kLabelSize}; }
 const TextStyle kTitleStyle{FontFace::Interface, kTitleSize};
 
-double fraction(const AxisSpec& axis, double value) {
-    if (axis.scale == AxisScale::Logarithmic)
-        return (std::log(value) - std::log(axis.low)) / (std::log(axis.high) - std::log(axis.low));
-    return (value - axis.low) / (axis.high - axis.low);
-}
-
 double valueAt(const AxisSpec& axis, double f) {
     if (axis.scale == AxisScale::Logarithmic)
         return std::exp(std::log(axis.low) + f * (std::log(axis.high) - std::log(axis.low)));
@@ -121,10 +115,6 @@ std::vector<Tick> decadeTicks(double low, double high, const std::vector<double>
 }
 
 } // namespace
-
-Point PlotFrame::toPixels(double xValue, double yValue) const {
-    return {plot.x + fraction(x, xValue) * plot.width, plot.bottom() - fraction(y, yValue) * plot.height};
-}
 
 double PlotFrame::xAt(double pixel) const { return valueAt(x, (pixel - plot.x) / plot.width); }
 double PlotFrame::yAt(double pixel) const { return valueAt(y, (plot.bottom() - pixel) / plot.height); }

@@ -2,6 +2,7 @@
 
 #include "views/scene/scene_builder.h"
 
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,13 @@ struct AxisSpec {
     double low = 0, high = 1; ///< at the left or bottom, at the right or top; low > high runs the other way
     AxisScale scale = AxisScale::Linear;
     std::string title;
+
+    /// Where the value lies from low (0) to high (1).
+    double fractionOf(double value) const {
+        if (scale == AxisScale::Logarithmic)
+            return (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
+        return (value - low) / (high - low);
+    }
 };
 
 /// Maps data to pixels inside a plot box.
@@ -46,7 +54,9 @@ struct PlotFrame {
     Box plot;
     AxisSpec x, y;
 
-    Point toPixels(double xValue, double yValue) const;
+    Point toPixels(double xValue, double yValue) const {
+        return {plot.x + x.fractionOf(xValue) * plot.width, plot.bottom() - y.fractionOf(yValue) * plot.height};
+    }
     double xAt(double pixel) const;
     double yAt(double pixel) const;
 };

@@ -60,6 +60,10 @@ public:
         m_points->push_back(at);
         m_ids->push_back(id);
     }
+    void reserve(std::int64_t most) {
+        m_points->reserve(static_cast<std::size_t>(most));
+        m_ids->reserve(static_cast<std::size_t>(most));
+    }
     const std::vector<Point>& points() const { return *m_points; }
 
     PointCloudItem as(std::string name, PickId::Kind pickKind, Marker marker, double radius, Colour fill,
