@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/lane_block.h"
 #include "core/engine/cpu/workers.h"
 
 #include <Eigen/Core>
@@ -28,8 +29,6 @@ public:
     Eigen::MatrixXd factor() const; ///< triangular R with R^T R = K^T K, by Householder reflections
     /// lengths[i] = || W^T row i ||^2 for W [d, any].
     void squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const;
-    /// K W, row by row: [n, columns of W].
-    Eigen::MatrixXd times(const Eigen::MatrixXd& directions) const;
 
     std::int64_t parts() const { return (m_rows + kPartRows - 1) / kPartRows; }
 
@@ -52,7 +51,7 @@ private:
     std::int64_t m_rows, m_width, m_stride;
     bool m_floats; ///< the numbers are floats: products are exact
     double m_removed = 0;
-    std::unique_ptr<double[]> m_values;
+    AlignedMemory<double> m_values;
     std::vector<std::vector<double>> m_products; ///< of each part, if computed ahead
 };
 
