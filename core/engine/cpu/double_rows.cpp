@@ -13,37 +13,20 @@ namespace {
 
 constexpr std::int64_t kRowsPerStep = 24;
 
-std::int64_t padded(std::int64_t d) { return (d + kLaneStep - 1) / kLaneStep * kLaneStep; }
-
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-/// Rows of W that are not zero in 8 columns from `first` on: a triangular W needs no more.
-std::int64_t depthOf(const RowMajor& directions, std::int64_t first) {
-    std::int64_t depth = directions.rows();
-    while (depth > 0 && directions.row(depth - 1).segment(first, kLaneStep).isZero(0)) --depth;
-    return depth;
-}
-
-/// W with zero columns up to a multiple of 8.
-RowMajor paddedColumns(const Eigen::MatrixXd& directions) {
-    RowMajor out = RowMajor::Zero(directions.rows(), padded(directions.cols()));
-    out.leftCols(directions.cols()) = directions;
-    return out;
-}
 
 } // namespace
 
 DoubleRows::DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n,
                        std::int64_t width, const float* sketch, std::int64_t d, bool gramAhead)
-    : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(padded(d)), m_floats(sketch == nullptr),
-      m_products(static_cast<std::size_t>(gramAhead ? parts() : 0)) {
+    : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(paddedTo(kLaneStep, d)),
+      m_floats(sketch == nullptr) {
     m_values.atLeast(n * m_stride);
+    if (gramAhead) m_ahead.emplace(parts(), m_width, m_stride);
     m_workers.each(parts(), [&](std::int64_t index) {
-        std::vector<double> products = gramAhead ? noProducts() : std::vector<double>();
         fill(rows, sketch, width, index, [&](std::int64_t first, std::int64_t count) {
-            if (gramAhead) addProducts(m_values.data() + first * m_stride, count, products);
+            if (m_ahead) m_ahead->add(index, multiply(), m_values.data() + first * m_stride, count);
         });
-        if (gramAhead) m_products[index] = std::move(products);
     });
 }
 
@@ -89,7 +72,7 @@ void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width
 }
 
 void DoubleRows::centre() {
-    assert(m_products.empty()); // they would belong to other rows
+    assert(!m_ahead); // they would belong to other rows
     const auto stride = static_cast<std::size_t>(m_stride);
     std::vector<double> sums(static_cast<std::size_t>(parts()) * stride), mean(stride);
     m_workers.each(parts(), [&](std::int64_t index) {
@@ -115,42 +98,15 @@ void DoubleRows::centre() {
     });
 }
 
-std::vector<double> DoubleRows::noProducts() const {
-    return std::vector<double>(static_cast<std::size_t>(m_stride * m_stride));
-}
-
-// Only the upper triangle, in stripes of 8 lanes: a stripe needs factors below its end.
-void DoubleRows::addProducts(const double* rows, std::int64_t count, std::vector<double>& products) const {
-    const auto kernel = m_floats ? m_kernels.exactProduct : m_kernels.product;
-    for (std::int64_t first = 0; first < m_stride; first += kLaneStep)
-        kernel({.lanes = rows + first,
-                .laneStride = m_stride,
-                .laneCount = kLaneStep,
-                .factors = rows,
-                .factorCount = std::min(m_width, first + kLaneStep),
-                .factorStride = 1,
-                .depthStride = m_stride,
-                .depth = count,
-                .out = products.data() + first,
-                .outStride = m_stride,
-                .accumulate = true});
-}
-
 Eigen::MatrixXd DoubleRows::gram() const {
-    std::vector<std::vector<double>> later(static_cast<std::size_t>(m_products.empty() ? parts() : 0));
-    m_workers.each(std::ssize(later), [&](std::int64_t index) {
+    if (m_ahead) return m_ahead->sum();
+    GramParts sums(parts(), m_width, m_stride);
+    m_workers.each(parts(), [&](std::int64_t index) {
         const Part rows = part(index);
-        std::vector<double> products = noProducts();
         for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep)
-            addProducts(rows.rows + begin * m_stride, std::min(kRowsPerStep, rows.count - begin), products);
-        later[index] = std::move(products);
+            sums.add(index, multiply(), rows.rows + begin * m_stride, std::min(kRowsPerStep, rows.count - begin));
     });
-    Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(m_width, m_width);
-    for (const std::vector<double>& products : m_products.empty() ? later : m_products) // in the order of the parts
-        for (Eigen::Index a = 0; a < m_width; ++a)
-            for (Eigen::Index b = a; b < m_width; ++b) gram(a, b) += products[a * m_stride + b];
-    gram.triangularView<Eigen::StrictlyLower>() = gram.transpose();
-    return gram;
+    return sums.sum();
 }
 
 Eigen::MatrixXd DoubleRows::factor() const {
@@ -175,10 +131,8 @@ Eigen::MatrixXd DoubleRows::factor() const {
 }
 
 void DoubleRows::squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const {
-    const RowMajor lanes = paddedColumns(directions);
-    const std::int64_t columns = lanes.cols();
-    std::vector<std::int64_t> depths;
-    for (std::int64_t first = 0; first < columns; first += kLaneStep) depths.push_back(depthOf(lanes, first));
+    const DirectionLanes<double> lanes(directions, kLaneStep);
+    const std::int64_t columns = lanes.stride();
     m_workers.each(parts(), [&](std::int64_t index) {
         const Part rows = part(index);
         std::vector<double> images(static_cast<std::size_t>(kRowsPerStep * columns));
@@ -187,14 +141,14 @@ void DoubleRows::squaredLengths(const Eigen::MatrixXd& directions, double* lengt
             const std::int64_t count = std::min(kRowsPerStep, rows.count - begin);
             prefetch(rows.rows + (begin + count) * m_stride, kRowsPerStep * m_stride);
             for (std::int64_t first = 0; first < columns; first += kLaneStep)
-                m_kernels.product({.lanes = lanes.data() + first,
+                m_kernels.product({.lanes = lanes.at(first),
                                    .laneStride = columns,
                                    .laneCount = kLaneStep,
                                    .factors = rows.rows + begin * m_stride,
                                    .factorCount = count,
                                    .factorStride = m_stride,
                                    .depthStride = 1,
-                                   .depth = depths[first / kLaneStep],
+                                   .depth = lanes.depth(first),
                                    .out = images.data() + first,
                                    .outStride = columns,
                                    .accumulate = false});
