@@ -1,3 +1,4 @@
+// Sums of products of rows for the Gram matrix of leverage, in parts.
 #include "core/engine/cpu/gram_parts.h"
 
 #include <algorithm>
