@@ -2,7 +2,7 @@
 
 namespace kvscope {
 
-/// Exact: the index contract. Fast: float sums where they pay (attentionChunkSums), outside the contract.
+/// Exact: the index contract. Fast: float sums where they pay (attention, sketched leverage), outside the contract.
 enum class Arithmetic { Exact, Fast };
 
 } // namespace kvscope

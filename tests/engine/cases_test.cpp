@@ -1,7 +1,7 @@
 // All engine cases on every build of the kernels this processor can run and on one, two and three threads: right by
 // the oracles, and the same bits everywhere (the index contract).
-#include "core/base/error.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/rows_on_demand.h"
 #include "tests/support/test_program.h"
 
@@ -13,20 +13,9 @@
 
 using namespace kvscope;
 using namespace kvscope::check;
+using kvscope::testing::availableSets;
 
 namespace {
-
-std::vector<std::string> availableSets() {
-    std::vector<std::string> sets;
-    for (const char* set : {"v2", "v3", "v4"}) {
-        try {
-            makeCpuEngine(1, set);
-            sets.push_back(set);
-        } catch (const Error&) { // this processor lacks it
-        }
-    }
-    return sets;
-}
 
 /// Made once: their tolerances take oracles too.
 const std::vector<EngineCase>& casesWithOracle() {

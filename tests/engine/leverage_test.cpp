@@ -2,6 +2,7 @@
 // keys, and the examples that can be done by hand.
 #include "core/engine/score_arithmetic.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -54,6 +55,26 @@ class LeverageTest : public QObject {
     std::vector<float> leverageOf(const naive::Block& rows, LeverageRequest request = {}) const {
         request.rows = uploadRows(*m_engine, rows);
         return m_engine->leverage(request, {}).scores.data;
+    }
+
+    /// Fast scores differ by at most `share` of a score, but do differ, by no more with more threads; 0: the same bits.
+    void compareFast(const naive::Block& rows, LeverageRequest request, double share) const {
+        const std::vector<float> exact = leverageOf(rows, request);
+        std::vector<float> first;
+        for (const std::string& set : testing::availableSets())
+            for (const int threads : {1, 3}) {
+                const auto fast = makeCpuEngine(threads, set, Arithmetic::Fast);
+                request.rows = uploadRows(*fast, rows);
+                const Leverage leverage = fast->leverage(request, {});
+                const std::vector<float>& scores = leverage.scores.data;
+                if (threads == 1) first = scores;
+                QVERIFY2(scores == first, "the number of threads changes scores");
+                QCOMPARE(scores == exact, share == 0);
+                for (std::size_t i = 0; i < exact.size(); ++i) {
+                    QVERIFY(scores[i] >= 0 && scores[i] <= 1 + 1e-6F);
+                    QVERIFY(std::abs(double{scores[i]} - double{exact[i]}) <= share * double{exact[i]} + 1e-7);
+                }
+            }
     }
 
     std::vector<float> chunkSums(const naive::Block& q, const naive::Block& k, std::int64_t chunk) const {
@@ -272,6 +293,40 @@ private slots:
                                         withZeros.begin() + static_cast<std::ptrdiff_t>(head * 80 + 80), 0.0);
         };
         for (std::size_t head = 0; head < 2; ++head) QVERIFY(zeroTotal(head) > 1);
+    }
+
+    // Several parts, a width between two steps of lanes, one sketch for all heads and one for each.
+    void fastLeverageStaysCloseWhateverTheShape() {
+        const naive::Block rows = randomBlock(123, 2, 2101, 24, 1, 4);
+        for (const LeverageRoute route : {LeverageRoute::Gram, LeverageRoute::Cholesky})
+            for (const std::int64_t width : {1, 16, 20})
+                for (const bool centred : {false, true})
+                    for (const std::int64_t chunk : {0, 300}) {
+                        LeverageRequest request = by(route, centred, chunk);
+                        const std::int64_t sketches = centred ? 2 : 1;
+                        request.sketch = {Shape{sketches, 24, width}, randomBlock(124, sketches, 24, width).numbers};
+                        request.regulariser = centred ? Regulariser::Ridge : Regulariser::None;
+                        request.strength = 0.01;
+                        compareFast(rows, request, 1e-3);
+                    }
+    }
+
+    // A sketch of dependent columns, and rows whose mean hides what distinguishes them: floats would not do.
+    void fastLeverageIsExactWhereFloatsAreTooCoarse() {
+        const naive::Block rows = randomBlock(125, 1, 700, 24);
+        LeverageRequest request = by(LeverageRoute::Cholesky);
+        naive::Block sketch = randomBlock(126, 1, 24, 9);
+        for (std::size_t i = 0; i < 24; ++i) sketch.numbers[9 * i + 4] = sketch.numbers[9 * i];
+        request.sketch = {Shape{1, 24, 9}, sketch.numbers};
+        compareFast(rows, request, 0);
+        request = by(LeverageRoute::Gram, true);
+        request.sketch = {Shape{1, 24, 9}, randomBlock(127, 1, 24, 9).numbers};
+        compareFast(randomBlock(128, 1, 700, 24, 1, 1e5), request, 0);
+        for (const LeverageRoute route :
+             {LeverageRoute::Svd, LeverageRoute::Qr}) { // do not square the condition number
+            request.route = route;
+            compareFast(rows, request, 0);
+        }
     }
 
     void fastModeSaysSoAndStaysClose() {

@@ -11,64 +11,51 @@ namespace kvscope::cpu {
 
 namespace {
 
-constexpr std::int64_t kRowsPerStep = 48;
-
-std::int64_t padded(std::int64_t d) { return (d + kLaneStep - 1) / kLaneStep * kLaneStep; }
+constexpr std::int64_t kRowsPerStep = 24;
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-/// Rows of W that are not zero in columns [first, first + width): a triangular W needs no more.
-std::int64_t depthOf(const RowMajor& directions, std::int64_t first, std::int64_t width) {
-    std::int64_t depth = directions.rows();
-    while (depth > 0 && directions.row(depth - 1).segment(first, width).isZero(0)) --depth;
-    return depth;
-}
-
-/// W with zero columns up to a multiple of 8.
-RowMajor paddedColumns(const Eigen::MatrixXd& directions) {
-    RowMajor out = RowMajor::Zero(directions.rows(), padded(directions.cols()));
-    out.leftCols(directions.cols()) = directions;
-    return out;
-}
 
 } // namespace
 
 DoubleRows::DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n,
                        std::int64_t width, const float* sketch, std::int64_t d, bool gramAhead)
-    : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(padded(d)), m_floats(sketch == nullptr),
-      m_values(new double[n * padded(d)]), m_products(static_cast<std::size_t>(gramAhead ? parts() : 0)) {
+    : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(paddedTo(kLaneStep, d)),
+      m_floats(sketch == nullptr) {
+    m_values.atLeast(n * m_stride);
+    if (gramAhead) m_ahead.emplace(parts(), m_width, m_stride);
     m_workers.each(parts(), [&](std::int64_t index) {
-        std::vector<double> products = gramAhead ? noProducts() : std::vector<double>();
         fill(rows, sketch, width, index, [&](std::int64_t first, std::int64_t count) {
-            if (gramAhead) addProducts(m_values.get() + first * m_stride, count, products);
+            if (m_ahead) m_ahead->add(index, multiply(), m_values.data() + first * m_stride, count);
         });
-        if (gramAhead) m_products[index] = std::move(products);
     });
 }
 
 DoubleRows::Part DoubleRows::part(std::int64_t index) const {
     const std::int64_t begin = index * kPartRows;
-    return {begin, std::min(kPartRows, m_rows - begin), m_values.get() + begin * m_stride};
+    return {begin, std::min(kPartRows, m_rows - begin), m_values.data() + begin * m_stride};
 }
 
 template <class Step>
 void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index,
                       const Step& step) {
     const Part to = part(index);
-    std::vector<double> lanes(static_cast<std::size_t>(sketch ? width * m_stride : 0)), panel;
+    AlignedMemory<double> lanes, panel;
+    double* wide = lanes.atLeast(sketch ? width * m_stride : 0);
+    if (sketch && m_width < m_stride) std::fill(wide, wide + width * m_stride, 0.0);
     for (std::int64_t c = 0; sketch && c < width; ++c)
-        m_kernels.widen(sketch + c * m_width, m_width, lanes.data() + c * m_stride);
-    panel.resize(static_cast<std::size_t>(sketch ? kRowsPerStep * width : 0));
+        m_kernels.widen(sketch + c * m_width, m_width, wide + c * m_stride);
+    panel.atLeast(sketch ? kRowsPerStep * width : 0);
     for (std::int64_t r = to.begin; r < to.begin + to.count; r += kRowsPerStep) {
         const std::int64_t count = std::min(kRowsPerStep, to.begin + to.count - r);
-        double* out = m_values.get() + r * m_stride;
+        double* out = m_values.data() + r * m_stride;
+        prefetch(rows + (r + count) * width, kRowsPerStep * width);
         for (std::int64_t i = 0; !sketch && i < count; ++i) {
             m_kernels.widen(rows + (r + i) * width, width, out + i * m_stride);
             std::fill(out + i * m_stride + width, out + (i + 1) * m_stride, 0.0);
         }
         if (sketch) {
             m_kernels.widen(rows + r * width, count * width, panel.data());
-            m_kernels.exactProduct({.lanes = lanes.data(),
+            m_kernels.exactProduct({.lanes = wide,
                                     .laneStride = m_stride,
                                     .laneCount = m_stride,
                                     .factors = panel.data(),
@@ -85,7 +72,7 @@ void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width
 }
 
 void DoubleRows::centre() {
-    assert(m_products.empty()); // they would belong to other rows
+    assert(!m_ahead); // they would belong to other rows
     const auto stride = static_cast<std::size_t>(m_stride);
     std::vector<double> sums(static_cast<std::size_t>(parts()) * stride), mean(stride);
     m_workers.each(parts(), [&](std::int64_t index) {
@@ -105,50 +92,21 @@ void DoubleRows::centre() {
     m_floats = false;
     m_workers.each(parts(), [&](std::int64_t index) {
         const Part rows = part(index);
-        double* values = m_values.get() + rows.begin * m_stride;
+        double* values = m_values.data() + rows.begin * m_stride;
         for (std::int64_t r = 0; r < rows.count; ++r)
             for (std::int64_t c = 0; c < m_stride; ++c) values[r * m_stride + c] -= mean[c];
     });
 }
 
-std::vector<double> DoubleRows::noProducts() const {
-    return std::vector<double>(static_cast<std::size_t>(m_stride * m_stride));
-}
-
-// Only the upper triangle, in stripes of up to 32 lanes: a stripe needs factors below its end.
-void DoubleRows::addProducts(const double* rows, std::int64_t count, std::vector<double>& products) const {
-    const auto kernel = m_floats ? m_kernels.exactProduct : m_kernels.product;
-    for (std::int64_t first = 0; first < m_stride; first += kMaxLanes) {
-        const std::int64_t width = std::min(kMaxLanes, m_stride - first);
-        kernel({.lanes = rows + first,
-                .laneStride = m_stride,
-                .laneCount = width,
-                .factors = rows,
-                .factorCount = std::min(m_width, first + width),
-                .factorStride = 1,
-                .depthStride = m_stride,
-                .depth = count,
-                .out = products.data() + first,
-                .outStride = m_stride,
-                .accumulate = true});
-    }
-}
-
 Eigen::MatrixXd DoubleRows::gram() const {
-    std::vector<std::vector<double>> later(static_cast<std::size_t>(m_products.empty() ? parts() : 0));
-    m_workers.each(std::ssize(later), [&](std::int64_t index) {
+    if (m_ahead) return m_ahead->sum();
+    GramParts sums(parts(), m_width, m_stride);
+    m_workers.each(parts(), [&](std::int64_t index) {
         const Part rows = part(index);
-        std::vector<double> products = noProducts();
         for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep)
-            addProducts(rows.rows + begin * m_stride, std::min(kRowsPerStep, rows.count - begin), products);
-        later[index] = std::move(products);
+            sums.add(index, multiply(), rows.rows + begin * m_stride, std::min(kRowsPerStep, rows.count - begin));
     });
-    Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(m_width, m_width);
-    for (const std::vector<double>& products : m_products.empty() ? later : m_products) // in the order of the parts
-        for (Eigen::Index a = 0; a < m_width; ++a)
-            for (Eigen::Index b = a; b < m_width; ++b) gram(a, b) += products[a * m_stride + b];
-    gram.triangularView<Eigen::StrictlyLower>() = gram.transpose();
-    return gram;
+    return sums.sum();
 }
 
 Eigen::MatrixXd DoubleRows::factor() const {
@@ -173,42 +131,34 @@ Eigen::MatrixXd DoubleRows::factor() const {
 }
 
 void DoubleRows::squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const {
-    const RowMajor lanes = paddedColumns(directions);
-    const std::int64_t columns = lanes.cols();
-    std::vector<std::int64_t> depths;
-    for (std::int64_t first = 0; first < columns; first += kMaxLanes)
-        depths.push_back(depthOf(lanes, first, std::min(kMaxLanes, columns - first)));
+    const DirectionLanes<double> lanes(directions, kLaneStep);
+    const std::int64_t columns = lanes.stride();
     m_workers.each(parts(), [&](std::int64_t index) {
         const Part rows = part(index);
-        std::vector<double> images(static_cast<std::size_t>(kRowsPerStep * kMaxLanes));
+        std::vector<double> images(static_cast<std::size_t>(kRowsPerStep * columns));
         std::fill_n(lengths + rows.begin, rows.count, 0.0);
         for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep) {
             const std::int64_t count = std::min(kRowsPerStep, rows.count - begin);
-            for (std::int64_t first = 0; first < columns; first += kMaxLanes) {
-                const std::int64_t width = std::min(kMaxLanes, columns - first);
-                m_kernels.product({.lanes = lanes.data() + first,
+            prefetch(rows.rows + (begin + count) * m_stride, kRowsPerStep * m_stride);
+            for (std::int64_t first = 0; first < columns; first += kLaneStep)
+                m_kernels.product({.lanes = lanes.at(first),
                                    .laneStride = columns,
-                                   .laneCount = width,
+                                   .laneCount = kLaneStep,
                                    .factors = rows.rows + begin * m_stride,
                                    .factorCount = count,
                                    .factorStride = m_stride,
                                    .depthStride = 1,
-                                   .depth = depths[first / kMaxLanes],
-                                   .out = images.data(),
-                                   .outStride = width,
+                                   .depth = lanes.depth(first),
+                                   .out = images.data() + first,
+                                   .outStride = columns,
                                    .accumulate = false});
-                for (std::int64_t r = 0; r < count; ++r)
-                    m_kernels.addAcrossLanes(images.data() + r * width, 1, width, images.data() + r * width, 0, width,
+            for (std::int64_t r = 0; r < count; ++r)
+                for (std::int64_t first = 0; first < columns; first += kMaxLanes)
+                    m_kernels.addAcrossLanes(images.data() + r * columns, 1, columns, images.data() + r * columns,
+                                             first, std::min(columns, first + kMaxLanes),
                                              lengths + rows.begin + begin + r);
-            }
         }
     });
-}
-
-Eigen::MatrixXd DoubleRows::times(const Eigen::MatrixXd& directions) const {
-    const Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>> view(m_values.get(), m_rows, m_width,
-                                                                   Eigen::OuterStride<>(m_stride));
-    return view * directions;
 }
 
 } // namespace kvscope::cpu

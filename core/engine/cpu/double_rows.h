@@ -1,13 +1,13 @@
 #pragma once
 
-#include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/gram_parts.h"
+#include "core/engine/cpu/lane_block.h"
 #include "core/engine/cpu/workers.h"
 
 #include <Eigen/Core>
 
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <optional>
 
 namespace kvscope::cpu {
 
@@ -28,32 +28,26 @@ public:
     Eigen::MatrixXd factor() const; ///< triangular R with R^T R = K^T K, by Householder reflections
     /// lengths[i] = || W^T row i ||^2 for W [d, any].
     void squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const;
-    /// K W, row by row: [n, columns of W].
-    Eigen::MatrixXd times(const Eigen::MatrixXd& directions) const;
-
-    std::int64_t parts() const { return (m_rows + kPartRows - 1) / kPartRows; }
-
-    static constexpr std::int64_t kPartRows = 1024;
 
 private:
     struct Part {
         std::int64_t begin, count;
         const double* rows;
     };
+    std::int64_t parts() const { return partsOf(m_rows); }
     Part part(std::int64_t index) const;
     /// Calls `step(first row, count)` after every few filled rows.
     template <class Step>
     void fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index, const Step& step);
-    std::vector<double> noProducts() const;
-    void addProducts(const double* rows, std::int64_t count, std::vector<double>& products) const;
+    GramParts::Multiply multiply() const { return m_floats ? m_kernels.exactProduct : m_kernels.product; }
 
     const Workers& m_workers;
     const Kernels& m_kernels;
     std::int64_t m_rows, m_width, m_stride;
     bool m_floats; ///< the numbers are floats: products are exact
     double m_removed = 0;
-    std::unique_ptr<double[]> m_values;
-    std::vector<std::vector<double>> m_products; ///< of each part, if computed ahead
+    AlignedMemory<double> m_values;
+    std::optional<GramParts> m_ahead;
 };
 
 } // namespace kvscope::cpu

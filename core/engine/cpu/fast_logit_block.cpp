@@ -17,12 +17,6 @@ constexpr std::int64_t kPanelsPerStep = 256; // some milliseconds between checkp
 
 constexpr std::int64_t kKeysInCache = 1024; // of 128 numbers: half of an L2 cache
 
-/// Asks for numbers that are read next, so that they come from memory while others are computed with. Needs no end:
-/// what lies behind it is not read.
-void prefetch(const float* numbers, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; i += 16) __builtin_prefetch(numbers + i, 0, 2); // a cache line, into L2
-}
-
 } // namespace
 
 FastLogitBlock::FastLogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,

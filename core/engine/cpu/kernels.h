@@ -52,6 +52,21 @@ struct WalkPanel {
 };
 inline constexpr std::int64_t kWalkRows = 8;
 
+/// out[k][lane] = scaling times (start[lane] + the sum over c < depth of lanes[c][lane] * factors[k][c]), in float.
+struct FloatProduct {
+    const float* lanes; ///< [depth, laneStride]
+    std::int64_t laneStride;
+    std::int64_t laneCount; ///< multiple of kFloatLaneStep
+    const float* factors;   ///< [factorCount, factorStride]
+    std::int64_t factorCount, factorStride;
+    std::int64_t depth;
+    const float* start; ///< null: 0
+    float scaling;
+    float* out; ///< [factorCount, outStride]
+    std::int64_t outStride;
+};
+inline constexpr std::int64_t kFloatLaneStep = 16;
+
 /// Scaled and capped logits of up to 32 queries over some keys, in float.
 struct FastLogits {
     const float* lanes; ///< [depth, kMaxLanes] queries side by side, padded with zeros
@@ -130,6 +145,7 @@ struct Kernels {
 
     // kernels/fast_attention.cpp: float, outside the index contract. x is [terms, kMaxLanes], all lanes are computed.
     void (*fastLogits)(const FastLogits& logits);
+    void (*fastProduct)(const FloatProduct& product);
     void (*fastUpdateRowMaxima)(const float* x, std::int64_t terms, float* rowMax);
     /// x = e^(x - rowMax[lane]), row maxima finite; total[lane] += x.
     void (*fastExponentials)(float* x, std::int64_t terms, const float* rowMax, double* total);

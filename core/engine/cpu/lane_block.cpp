@@ -2,10 +2,19 @@
 // widened to double once.
 #include "core/engine/cpu/lane_block.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cassert>
 
 namespace kvscope::cpu {
+
+void useLargePages(void* memory, std::size_t bytes) {
+    constexpr std::size_t kPage = 4096, kLargePage = std::size_t{2} << 20;
+    if (bytes < 4 * kLargePage) return;
+    const auto before = reinterpret_cast<std::uintptr_t>(memory) % kPage, skipped = (kPage - before) % kPage;
+    madvise(static_cast<char*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE); // advice: it may be refused
+}
 
 LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_depth(d) {
     const auto count = static_cast<std::int64_t>(rows.size());

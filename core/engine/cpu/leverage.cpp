@@ -2,6 +2,7 @@
 // space). The whitening matrix comes from a small d x d problem (whitening.cpp).
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/double_rows.h"
+#include "core/engine/cpu/float_rows.h"
 #include "core/engine/cpu/turns.h"
 #include "core/engine/cpu/whitening.h"
 
@@ -23,17 +24,17 @@ Eigen::MatrixXd smallOf(const DoubleRows& rows, LeverageRoute route) {
     return usesFactor(route) ? rows.factor() : rows.gram();
 }
 
-Whitening whiteningOf(const Eigen::MatrixXd& small, const DoubleRows& rows, std::int64_t count,
+Whitening whiteningOf(const Eigen::MatrixXd& small, double removed, std::int64_t count,
                       const LeverageRequest& request) {
-    const WhiteningRule rule{request.route, request.regulariser, request.strength, count,
-                             rows.removed() * kCentringNoise};
+    const WhiteningRule rule{request.route, request.regulariser, request.strength, count, removed * kCentringNoise};
     return usesFactor(request.route) ? whiteningOfFactor(small, rule) : whiteningOfGram(small, rule);
 }
 
 class ChunkLeverage {
 public:
-    ChunkLeverage(const Workers& workers, const Kernels& kernels, const LeverageRequest& request)
+    ChunkLeverage(const Workers& workers, const Kernels& kernels, const LeverageRequest& request, bool fast)
         : m_workers(workers), m_kernels(kernels), m_request(request),
+          m_inFloat(fast && !request.sketch.empty() && !usesFactor(request.route)),
           m_width(request.sketch.empty() ? request.rows.size(2) : request.sketch.shape[2]) {}
 
     std::int64_t width() const { return m_width; }
@@ -42,25 +43,37 @@ public:
     std::int64_t compute(const Chunk& chunk, std::vector<float>& scores, float* spectrum) const {
         const std::int64_t n = m_request.rows.size(1), d = m_request.rows.size(2), count = chunk.end - chunk.begin;
         const HeadRows from(m_request.rows, chunk.head, chunk.begin, chunk.end);
+        const float* sketch = sketchOf(chunk.head);
+        float* out = scores.data() + chunk.head * n + chunk.begin;
+        if (m_inFloat) {
+            const FloatRows rows(m_workers, m_kernels, from.data(), count, d, sketch, m_width, m_request.centred);
+            const Whitening whitening = whiteningOf(rows.gram(), rows.removed(), count, m_request);
+            if (rows.fits(whitening.directions)) {
+                rows.scores(whitening.directions, out);
+                writeSpectrum(whitening, rows.gram(), spectrum);
+                return whitening.directions.cols();
+            }
+        }
         const bool gramAhead = !m_request.centred && !usesFactor(m_request.route);
-        DoubleRows rows(m_workers, m_kernels, from.data(), count, d, sketchOf(chunk.head), m_width, gramAhead);
+        DoubleRows rows(m_workers, m_kernels, from.data(), count, d, sketch, m_width, gramAhead);
         if (m_request.centred) rows.centre();
         const Eigen::MatrixXd small = smallOf(rows, m_request.route);
-        const Whitening whitening = whiteningOf(small, rows, count, m_request);
+        const Whitening whitening = whiteningOf(small, rows.removed(), count, m_request);
         std::vector<double> lengths(static_cast<std::size_t>(count));
         rows.squaredLengths(whitening.directions, lengths.data());
-        std::ranges::transform(lengths, scores.begin() + chunk.head * n + chunk.begin,
-                               [](double x) { return static_cast<float>(x); });
-        if (spectrum) {
-            const Eigen::VectorXd values = whitening.singularValues.size() > 0
-                                               ? whitening.singularValues
-                                               : singularValuesOf(small, m_request.route);
-            std::ranges::transform(values, spectrum, [](double x) { return static_cast<float>(x); });
-        }
+        std::ranges::transform(lengths, out, [](double x) { return static_cast<float>(x); });
+        writeSpectrum(whitening, small, spectrum);
         return whitening.directions.cols();
     }
 
 private:
+    void writeSpectrum(const Whitening& whitening, const Eigen::MatrixXd& small, float* spectrum) const {
+        if (!spectrum) return;
+        const Eigen::VectorXd values =
+            whitening.singularValues.size() > 0 ? whitening.singularValues : singularValuesOf(small, m_request.route);
+        std::ranges::transform(values, spectrum, [](double x) { return static_cast<float>(x); });
+    }
+
     const float* sketchOf(std::int64_t head) const {
         const HostTensor& sketch = m_request.sketch;
         if (sketch.empty()) return nullptr;
@@ -71,6 +84,7 @@ private:
     const Workers& m_workers;
     const Kernels& m_kernels;
     const LeverageRequest& m_request;
+    bool m_inFloat;
     std::int64_t m_width;
 };
 
@@ -90,7 +104,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     assert(n > 0);
     assert(request.sketch.empty() || request.sketch.shape[1] == request.rows.size(2));
     const auto turn = turnFor(request.rows, checkpoint);
-    const ChunkLeverage work(m_workers, m_kernels, request);
+    const ChunkLeverage work(m_workers, m_kernels, request, m_arithmetic == Arithmetic::Fast);
     std::vector<float> scores(static_cast<std::size_t>(heads * n));
     Leverage out{{}, {}, std::vector<std::int64_t>(static_cast<std::size_t>(heads))};
     const bool withSpectrum = request.chunk <= 0 && request.wantsSpectrum;
@@ -107,7 +121,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     };
     // Few long chunks run one after the other on all threads, so that only one head's rows are in memory.
     const auto count = static_cast<std::int64_t>(chunks.size());
-    if (chunks.front().end - chunks.front().begin > 4 * DoubleRows::kPartRows)
+    if (chunks.front().end - chunks.front().begin > 4 * kPartRows)
         for (std::int64_t i = 0; i < count; ++i) compute(i);
     else
         m_workers.each(count, compute);

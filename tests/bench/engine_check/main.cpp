@@ -200,7 +200,8 @@ int run(int argc, char** argv) {
             return fitLinearWorks(*engineOf(options.engine, options), options.sizes, options.pattern, options.most) == 0
                        ? 0
                        : 1;
-        if (!options.peers.empty()) return compareWithPeers(options.peers, options.threads) == 0 ? 0 : 1;
+        if (!options.peers.empty())
+            return compareWithPeers(options.peers, options.threads, options.pattern) == 0 ? 0 : 1;
         return runAll(options, bench->parsed()) == 0 ? 0 : 1;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;

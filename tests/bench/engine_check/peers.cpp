@@ -5,6 +5,7 @@
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <fmt/core.h>
+#include <fnmatch.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ namespace kvscope::check {
 namespace {
 
 constexpr std::int64_t kKvHeads = 8, kQueryHeads = 32, kTokens = 16384, kWidth = 128; // as in peers.py
-constexpr std::int64_t kWindow = 32, kH2oTokens = 4096;
+constexpr std::int64_t kWindow = 32, kH2oTokens = 4096, kSketch = 64;
 constexpr int kRounds = 5;
 
 struct Measured {
@@ -91,6 +92,22 @@ HostTensor causalSums(const Engine& e, const Tensor& queries, const Tensor& keys
     return e.attentionColumnSums({e.rows(queries, n - w, n), e.rows(keys, 0, n), TokenIndex(n - w), {}, rule}, {});
 }
 
+/// As kvpress: centred keys, a ridge, a sketch of its own for each head (which other numbers it has, the sum hides).
+HostTensor leverage(const Engine& e, const Tensor& keys) {
+    static const HostTensor sketch{Shape{kKvHeads, kWidth, kSketch},
+                                   randomBlock(83, kKvHeads, kWidth, kSketch, 0.125).numbers};
+    return e
+        .leverage({.rows = keys,
+                   .sketch = sketch,
+                   .route = LeverageRoute::Cholesky,
+                   .centred = true,
+                   .regulariser = Regulariser::Ridge,
+                   .strength = 1e-2,
+                   .wantsSpectrum = false},
+                  {})
+        .scores;
+}
+
 std::vector<std::pair<std::string, Work>> works() {
     return {{"key-norm", [](const Engine& e, const Tensor&, const Tensor& k) { return e.rowNorms(k, {}); }},
             {"keydiff",
@@ -101,11 +118,13 @@ std::vector<std::pair<std::string, Work>> works() {
              [](const Engine& e, const Tensor& q, const Tensor& k) { return causalSums(e, q, k, kTokens, kWindow); }},
             {"h2o-4k", [](const Engine& e, const Tensor& q,
                           const Tensor& k) { return causalSums(e, q, k, kH2oTokens, kH2oTokens); }},
-            {"chunks-256", [](const Engine& e, const Tensor& q, const Tensor& k) {
+            {"chunks-256",
+             [](const Engine& e, const Tensor& q, const Tensor& k) {
                  AttentionChunksInput in{q, k, {1 / std::sqrt(double(kWidth)), 0, 0, {}}};
                  for (std::int32_t h = 0; h < kQueryHeads; ++h) in.rule.gqaGroupOf.push_back(h / 4);
                  return e.attentionChunkSums(in, {});
-             }}};
+             }},
+            {"leverage-64", [](const Engine& e, const Tensor&, const Tensor& k) { return leverage(e, k); }}};
 }
 
 template <class Call> Measured timed(const Call& call) {
@@ -141,7 +160,7 @@ struct Folder {
 
 } // namespace
 
-int compareWithPeers(const std::string& python, int threads) {
+int compareWithPeers(const std::string& python, int threads, const std::string& pattern) {
     const Folder folder;
     const auto exact = makeCpuEngine(threads), fast = makeCpuEngine(threads, {}, Arithmetic::Fast);
     const Tensor queries = uploadRows(*exact, folder.write("queries.f32", 81, kQueryHeads));
@@ -152,6 +171,7 @@ int compareWithPeers(const std::string& python, int threads) {
         peer.name(), kRounds, "score", "peer", "exact", "fast");
     int wrong = 0;
     for (const auto& [name, work] : works()) {
+        if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
         std::vector<double> seconds;
         std::array<std::vector<double>, 4> ratios; // exact and fast by CPU time, exact and fast by the clock
         double difference = 0;

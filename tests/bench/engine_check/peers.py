@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 KV_HEADS, QUERY_HEADS, TOKENS, WIDTH = 8, 32, 16384, 128
-WINDOW, CHUNK, H2O_TOKENS = 32, 256, 4096
+WINDOW, CHUNK, H2O_TOKENS, SKETCH = 32, 256, 4096, 64
 SCALING = WIDTH**-0.5
 
 
@@ -61,7 +61,24 @@ def chunks(queries, keys):
     return logits.softmax(dim=-1).sum(dim=2)
 
 
-WORKS = {"key-norm": key_norm, "keydiff": key_diff, "snapkv": snapkv, "h2o-4k": h2o, "chunks-256": chunks}
+def leverage(queries, keys):
+    """Leverage of the centred keys after a Gaussian sketch, by Cholesky."""
+    sketch = torch.randn(KV_HEADS, WIDTH, SKETCH) * SKETCH**-0.5
+    sketched = (keys - keys.mean(dim=1, keepdim=True)) @ sketch
+    across = sketched.transpose(1, 2)
+    gram = across @ sketched
+    root = torch.linalg.cholesky(0.5 * (gram + gram.transpose(1, 2)) + 1e-2 * torch.eye(SKETCH))
+    return (sketched * torch.cholesky_solve(across, root).transpose(1, 2)).sum(dim=-1).clamp_min(0)
+
+
+WORKS = {
+    "key-norm": key_norm,
+    "keydiff": key_diff,
+    "snapkv": snapkv,
+    "h2o-4k": h2o,
+    "chunks-256": chunks,
+    "leverage-64": leverage,
+}
 
 
 def main():

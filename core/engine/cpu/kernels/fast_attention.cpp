@@ -1,5 +1,5 @@
-// Fast arithmetic of attention: products, exponentials and sums over keys in float, about three times as fast as
-// double. Results depend on the instruction set in the last digits and are outside the index contract.
+// Fast arithmetic of attention and leverage: products, exponentials and sums over keys in float, about three times as
+// fast as double. Results depend on the instruction set in the last digits and are outside the index contract.
 #include "core/engine/cpu/kernels/lanes.h"
 
 namespace kvscope::cpu::KVSCOPE_LEVEL {
@@ -19,29 +19,29 @@ namespace {
     return x < zero ? -t : t;
 }
 
-/// Scaled logits of NV vectors of lanes and NK keys.
-template <int NV, int NK> void floatTile(const FastLogits& p, I lane, I term) {
-    Floats sum[NK][NV] = {};
+/// NV vectors of lanes and NK factors.
+template <int NV, int NK> void floatTile(const FloatProduct& p, I lane, I factor) {
+    const float* factors = p.factors + factor * p.factorStride;
+    Floats sum[NK][NV];
+    for (int k = 0; k < NK; ++k)
+        for (int v = 0; v < NV; ++v) sum[k][v] = p.start ? loadFloats(p.start + lane + v * kFloats) : Floats{};
     for (I c = 0; c < p.depth; ++c) {
 #pragma GCC unroll 16
         for (int v = 0; v < NV; ++v) {
-            const Floats x = loadFloats(p.lanes + c * kMaxLanes + lane + v * kFloats);
+            const Floats x = loadFloats(p.lanes + c * p.laneStride + lane + v * kFloats);
 #pragma GCC unroll 16
-            for (int k = 0; k < NK; ++k) sum[k][v] += x * p.keys[(term + k) * p.depth + c];
+            for (int k = 0; k < NK; ++k) sum[k][v] += x * factors[k * p.factorStride + c];
         }
     }
     for (int k = 0; k < NK; ++k)
         for (int v = 0; v < NV; ++v)
-            storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v] * p.scaling);
+            storeFloats(p.out + (factor + k) * p.outStride + lane + v * kFloats, sum[k][v] * p.scaling);
 }
 
-void products(const FastLogits& p) {
-    constexpr int kVectors = kLanes == 8 ? 2 : 4, kKeys = kLanes == 8 ? 12 : 3;
-    for (I lane = 0; lane < kMaxLanes; lane += kVectors * kFloats) {
-        I term = 0;
-        for (; term + kKeys <= p.terms; term += kKeys) floatTile<kVectors, kKeys>(p, lane, term);
-        for (; term < p.terms; ++term) floatTile<kVectors, 1>(p, lane, term);
-    }
+template <int NV, int NK> void floatColumn(const FloatProduct& p, I lane) {
+    I factor = 0;
+    for (; factor + NK <= p.factorCount; factor += NK) floatTile<NV, NK>(p, lane, factor);
+    for (; factor < p.factorCount; ++factor) floatTile<NV, 1>(p, lane, factor);
 }
 
 void cap(const FastLogits& p) {
@@ -53,8 +53,28 @@ constexpr I kVectors = kMaxLanes / kFloats;
 
 } // namespace
 
+// As many lanes at a time as leave registers for the factors of a step.
+void fastProduct(const FloatProduct& p) {
+    I lane = 0;
+    if constexpr (kLanes == 8)
+        for (; lane + 4 * kFloats <= p.laneCount; lane += 4 * kFloats) floatColumn<4, 6>(p, lane);
+    constexpr int kWide = kLanes == 8 ? 2 : 4, kFactors = kLanes == 8 ? 12 : 3;
+    for (; lane + kWide * kFloats <= p.laneCount; lane += kWide * kFloats) floatColumn<kWide, kFactors>(p, lane);
+    for (; lane < p.laneCount; lane += kFloatLaneStep) floatColumn<kFloatLaneStep / kFloats, kFactors>(p, lane);
+}
+
 void fastLogits(const FastLogits& p) {
-    products(p);
+    fastProduct({.lanes = p.lanes,
+                 .laneStride = kMaxLanes,
+                 .laneCount = kMaxLanes,
+                 .factors = p.keys,
+                 .factorCount = p.terms,
+                 .factorStride = p.depth,
+                 .depth = p.depth,
+                 .start = nullptr,
+                 .scaling = p.scaling,
+                 .out = p.logits,
+                 .outStride = kMaxLanes});
     if (p.softcap > 0) cap(p);
 }
 

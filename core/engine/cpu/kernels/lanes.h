@@ -99,11 +99,12 @@ template <class Operation, int NV, int NK> void laneColumn(const Product& p, I l
     for (; factor < p.factorCount; ++factor) tile<Operation, NV, 1>(p, lane, factor);
 }
 
-/// In tiles of NV vectors and NK factors, whose accumulators leave registers for a step's operands.
+/// In tiles of NV vectors and NK factors, whose accumulators leave registers for a step's operands; the last lanes in
+/// tiles of 4 factors, of which groups of 8 columns leave no rest.
 template <class Operation, int NV, int NK> void blockProduct(const Product& p) {
     I lane = 0;
     for (; lane + NV * kLanes <= p.laneCount; lane += NV * kLanes) laneColumn<Operation, NV, NK>(p, lane);
-    for (; lane < p.laneCount; lane += kLaneStep) laneColumn<Operation, kLaneStep / kLanes, NK>(p, lane);
+    for (; lane < p.laneCount; lane += kLaneStep) laneColumn<Operation, kLaneStep / kLanes, 4>(p, lane);
 }
 
 } // namespace
@@ -117,6 +118,7 @@ void walkPanel(const WalkPanel& p);
 void shiftedRow(const float* row, const double* centre, double factor, I d, float* to);
 void interleave(const float* rows, I d, float factor, float* to);
 void fastLogits(const FastLogits& p);
+void fastProduct(const FloatProduct& p);
 void fastUpdateRowMaxima(const float* x, I terms, float* rowMax);
 void fastExponentials(float* x, I terms, const float* rowMax, double* total);
 void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* sum);
