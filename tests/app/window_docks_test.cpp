@@ -38,12 +38,6 @@ class WindowDocksTest : public QObject {
         return drawn;
     }
 
-    static QAction* panelAction(const OpenWindow& open, const PanelDock* dock) {
-        for (QAction* action : open.window.findChildren<QAction*>())
-            if (action->text() == dock->windowTitle() && action != dock->toggleViewAction()) return action;
-        return nullptr;
-    }
-
 private slots:
     void initTestCase() {
         QApplication::setStyle(makeChromeStyle()); // as the program does
@@ -222,8 +216,8 @@ private slots:
         QVERIFY(why->isVisible());
         QTest::mouseClick(why->titleBarWidget()->findChild<QToolButton*>("hideDock"), Qt::LeftButton);
         QVERIFY(!why->isVisible());
-        panelAction(open, why)->trigger();
-        QVERIFY(why->isVisible() && panelAction(open, why)->isChecked());
+        open.window.docks()->open(why);
+        QVERIFY(why->isVisible());
         PanelDock* overlap = open.window.docks()->dock("overlap");
         QTest::mouseClick(overlap->titleBarWidget()->findChild<QToolButton*>("floatDock"), Qt::LeftButton);
         QVERIFY(overlap->isFloating() && overlap->isVisible());
@@ -392,22 +386,6 @@ private slots:
         open.window.resize(1280, 800);
         QTRY_VERIFY(open.window.tabifiedDockWidgets(dock("overlap")).contains(dock("error_difference")));
         QTRY_VERIFY(inFront("overlap") && !inFront("error_difference"));
-    }
-
-    void theMenuBringsAPanelBehindATabToTheFront() {
-        OpenWindow open;
-        const auto inSight = [](const PanelDock* dock) { return !dock->visibleRegion().isEmpty(); };
-        PanelDock* front = open.window.docks()->dock("parameters");
-        PanelDock* behind = open.window.docks()->dock("explanation");
-        QVERIFY(inSight(front) && !inSight(behind) && open.window.tabifiedDockWidgets(front).contains(behind));
-        QAction* action = panelAction(open, behind);
-        QVERIFY(!action->isChecked());
-        action->trigger();
-        QTRY_VERIFY(inSight(behind) && !inSight(front));
-        QVERIFY(action->isChecked() && !panelAction(open, front)->isChecked());
-        action->trigger();
-        QTRY_VERIFY(behind->isHidden() && inSight(front));
-        QVERIFY(!action->isChecked());
     }
 
     // Qt calls a dock behind another tab visible: its view would compute, be explained and be played, and Tab would
