@@ -1,6 +1,7 @@
 // Undo keeps whole sessions, which are small, instead of reversible commands.
 #include "app/study/session_history.h"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,22 @@ void SessionHistory::push(Step step) {
     m_steps.push_back(std::move(step));
     if (m_steps.size() > kMaxSteps) m_steps.erase(m_steps.begin());
     m_index = m_steps.size() - 1;
+    forgetDocuments();
+}
+
+// Steps go at both ends of the list: a day of opened files would stay in memory.
+void SessionHistory::forgetDocuments() {
+    std::set<std::size_t> used;
+    for (const Step& step : m_steps) used.insert(step.document);
+    if (used.size() == m_documents.size()) return;
+    std::vector<Document> left;
+    std::map<std::size_t, std::size_t> place;
+    for (const std::size_t document : used) {
+        place[document] = left.size();
+        left.push_back(std::move(m_documents[document]));
+    }
+    m_documents = std::move(left);
+    for (Step& step : m_steps) step.document = place[step.document];
 }
 
 void SessionHistory::change(Session next, std::string label, const std::string& mergeKey) {

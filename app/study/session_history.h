@@ -47,6 +47,8 @@ public:
     bool isSaved() const { return m_documents[m_steps[m_index].document].saved == current(); }
     /// The current session was written to `file`, which is its file from now on.
     void markSaved(std::string file);
+    /// How many documents the steps lead to.
+    std::size_t documents() const { return m_documents.size(); }
     /// The latest session of every session file, where it differs from what the file holds.
     std::vector<std::pair<std::string, Session>> unsaved() const;
 
@@ -61,6 +63,7 @@ private:
         std::size_t document = 0;
     };
     void push(Step step);
+    void forgetDocuments(); ///< those that no step leads to
     void moveTo(std::size_t index);
     std::optional<std::size_t> stepBeforeLesson() const;
 

@@ -132,6 +132,23 @@ private slots:
         QVERIFY(history.isSaved());
     }
 
+    // A day of opened files: what undo cannot reach any more is forgotten, and what it can reach keeps its file.
+    void documentsWithoutAStepAreForgotten() {
+        SessionHistory history;
+        for (int i = 0; i < 1000; ++i) {
+            Session next = history.current();
+            next.seed = static_cast<std::uint64_t>(i);
+            history.open(next, std::to_string(i) + ".kvscope", "Open");
+            QVERIFY(history.documents() <= 200);
+            if (i % 3 == 0) history.undo(); // the next one takes its place
+        }
+        for (int i = 0; history.canUndo() && i < 50; ++i) {
+            QCOMPARE(history.file(), std::to_string(history.current().seed) + ".kvscope");
+            history.undo();
+        }
+        QVERIFY(history.canRedo());
+    }
+
     // Undo leads over what was opened, and each session keeps its own file: Save never writes one over another's.
     void undoLeadsBackToTheSessionBefore() {
         SessionHistory history;
