@@ -20,7 +20,7 @@ void SessionHistory::push(Step step) {
     forgetDocuments();
 }
 
-// Steps go at both ends of the list: a day of opened files would stay in memory.
+// Old steps and undone steps are dropped; a document that only they referred to is dropped with them.
 void SessionHistory::forgetDocuments() {
     std::set<std::size_t> used;
     for (const Step& step : m_steps) used.insert(step.document);

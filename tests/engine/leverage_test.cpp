@@ -57,7 +57,8 @@ class LeverageTest : public QObject {
         return m_engine->leverage(request, {}).scores.data;
     }
 
-    /// Fast scores differ by at most `share` of a score, but do differ, by no more with more threads; 0: the same bits.
+    /// Fast scores are within `share` of the exact ones and not equal to them, so that the fast path was taken; with
+    /// `share` 0 they have the same bits. The number of threads changes nothing.
     void compareFast(const naive::Block& rows, LeverageRequest request, double share) const {
         const std::vector<float> exact = leverageOf(rows, request);
         std::vector<float> first;

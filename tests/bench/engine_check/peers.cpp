@@ -92,7 +92,8 @@ HostTensor causalSums(const Engine& e, const Tensor& queries, const Tensor& keys
     return e.attentionColumnSums({e.rows(queries, n - w, n), e.rows(keys, 0, n), TokenIndex(n - w), {}, rule}, {});
 }
 
-/// As kvpress: centred keys, a ridge, a sketch of its own for each head (which other numbers it has, the sum hides).
+/// As kvpress: centred keys, a ridge, a sketch of its own for each head. The peer draws another sketch; only sums of
+/// scores are compared, which hardly depend on it.
 HostTensor leverage(const Engine& e, const Tensor& keys) {
     static const HostTensor sketch{Shape{kKvHeads, kWidth, kSketch},
                                    randomBlock(83, kKvHeads, kWidth, kSketch, 0.125).numbers};
