@@ -8,6 +8,7 @@
 #include <QPainter>
 #include <QPalette>
 #include <QPixmap>
+#include <QPixmapCache>
 #include <QProxyStyle>
 #include <QSvgRenderer>
 
@@ -132,7 +133,10 @@ QFont fontOf(const QStringList& families, double designSize, int weight) {
     return font;
 }
 
+/// From Qt's cache of pixmaps, if it is there: hundreds of buttons share a few icons.
 QPixmap tinted(const QString& path, const QColor& colour, int size) {
+    const QString key = QString("%1 %2 %3").arg(path, colour.name()).arg(size);
+    if (QPixmap drawn; QPixmapCache::find(key, &drawn)) return drawn;
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly)) return {};
     QSvgRenderer renderer(file.readAll().replace("#000000", colour.name().toUtf8()));
@@ -140,6 +144,9 @@ QPixmap tinted(const QString& path, const QColor& colour, int size) {
     pixmap.fill(Qt::transparent);
     QPainter painter(&pixmap);
     renderer.render(&painter);
+    painter.end();
+    pixmap = pixmap.copy(); // Qt keeps the painter's buffers, some 30 KiB, with what was painted on
+    QPixmapCache::insert(key, pixmap);
     return pixmap;
 }
 
