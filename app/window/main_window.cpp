@@ -246,7 +246,7 @@ void MainWindow::buildChrome() {
     setCentralWidget(m_canvases);
     followMaximised();
     fillDocks();
-    qDeleteAll(m_rail->actions()); // `clear` would keep the buttons
+    qDeleteAll(m_rail->actions());         // `clear` would keep the buttons
     m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size
     auto* unfold = named("unfold", iconButton("panel", tr("Capture and policies"), m_rail));
     connect(unfold, &QToolButton::clicked, m_docks, &DockLayout::toggleLeft);

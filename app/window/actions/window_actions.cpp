@@ -251,11 +251,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
 }
 
 void WindowActions::fillPanels(QMenu* menu) {
-    const auto isView = [](const PanelDock* dock) {
-        return std::ranges::any_of(allViews(), [&](const View* v) { return fromUtf8(v->card().id) == dock->id(); });
-    };
     for (PanelDock* dock : m_commands.docks()->all()) {
-        if (isView(dock)) continue;
+        if (DockLayout::isView(dock)) continue;
         // Qt's own action takes a panel behind another tab for shown, and hides it.
         QAction* action = menu->addAction(dock->windowTitle());
         action->setCheckable(true);

@@ -51,10 +51,6 @@ QWidget* firstStop(QWidget* place) {
     return nullptr;
 }
 
-bool isView(const PanelDock* dock) {
-    return std::ranges::any_of(allViews(), [&](const View* view) { return dock->id() == view->card().id.c_str(); });
-}
-
 } // namespace
 
 DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window) {
@@ -70,6 +66,10 @@ DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window)
                                        {Qt::TopRightCorner, Qt::RightDockWidgetArea},
                                        {Qt::BottomRightCorner, Qt::RightDockWidgetArea}})
         m_window.setCorner(corner, area);
+}
+
+bool DockLayout::isView(const PanelDock* dock) {
+    return std::ranges::any_of(allViews(), [&](const View* view) { return dock->id() == view->card().id.c_str(); });
 }
 
 bool DockLayout::eventFilter(QObject* watched, QEvent* event) {

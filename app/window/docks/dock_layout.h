@@ -29,6 +29,7 @@ public:
     PanelDock* add(const QString& id, const QString& title);
     PanelDock* dock(const QString& id) const; ///< null without one
     const std::vector<PanelDock*>& all() const { return m_docks; }
+    static bool isView(const PanelDock* dock); ///< else it is a panel
 
     /// Saves the current arrangement and switches to the one for layout and window size. An arrangement whose
     /// separators the user has not moved distributes the space again when the window is resized. `twoRows`: of panes.
