@@ -230,7 +230,7 @@ void WorkerProcess::end(Milliseconds grace) {
     std::string nothing;
     for (const auto until = Clock::now() + grace; !hasEnded() && Clock::now() < until;)
         exchange(nothing, Milliseconds(10)); // it must not wait for somebody who reads
-    if (grace < Milliseconds(0)) // nobody waits until the system has freed gigabytes, or asks how it ended
+    if (grace < Milliseconds(0))             // nobody waits until the system has freed gigabytes, or asks how it ended
         std::thread(killGroup, m_child, nullptr).detach();
     else
         killGroup(m_child, &m_status);

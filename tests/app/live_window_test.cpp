@@ -108,6 +108,22 @@ class LiveWindowTest : public QObject {
     Q_OBJECT
 
 private slots:
+    /// What is typed stays while the list comes.
+    void modelsOfTheCacheAreOffered() {
+        LiveWindow live;
+        FromTextDialog* dialog = live.dialog();
+        QVERIFY(dialog);
+        fill(dialog, live.fake.command("right"), "org/ti");
+        auto* model = field<QComboBox>(dialog, "liveModel");
+        model->lineEdit()->setCursorPosition(2);
+        QVERIFY(live.until([&] { return model->findText("org/tiny") >= 0 && model->findText("org/small") >= 0; }));
+        QCOMPARE(model->currentText(), QString("org/ti"));
+        QCOMPARE(model->lineEdit()->cursorPosition(), 2);
+        fill(dialog, live.fake.command("older"), "org/ti"); // another worker, another cache
+        QVERIFY(live.until([&] { return model->findText("org/tiny") < 0; }));
+        QCOMPARE(model->currentText(), QString("org/ti"));
+    }
+
     void whatIsCarriedOverToAContextNamesIt() {
         LiveWindow live;
         live.openLive(); // it has no layer 3, which the file before has shown

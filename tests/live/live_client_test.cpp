@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "app/live/live_client.h"
+#include "app/live/model_facts.h"
 #include "app/live/worker_niceness.h"
 #include "core/jobs/scheduler.h"
 #include "tests/live/fake_worker.h"
@@ -261,6 +262,21 @@ private slots:
         options.cancel = std::chrono::hours(1);
         QVERIFY_THROWS_EXCEPTION(Cancelled, LiveClient(options, checkpoint));
         QTRY_VERIFY(!fake.isAlive());
+    }
+
+    /// As many and as long as a list can show, each on one line; another type is no list.
+    void modelsAreListed() {
+        const auto listed = [](const char* mode) {
+            const FakeWorker fake;
+            LiveClient client(fake.options(mode), {});
+            return live::cachedModels(client, {});
+        };
+        QCOMPARE(listed("right"), (std::vector<std::string>{"org/small", "org/tiny"}));
+        QVERIFY(listed("older").empty()); // it says nothing of lists and is not asked
+        const std::vector<std::string> many = listed("many");
+        QCOMPARE(many.size(), std::size_t{1000});
+        QVERIFY(many[0].find('\n') == std::string::npos && many[1] == "many/0000");
+        QVERIFY_THROWS_EXCEPTION(Error, listed("numbers"));
     }
 
     /// A worker in a job outlives srun where srun is killed, with whatever it has reserved.
