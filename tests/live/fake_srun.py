@@ -1,6 +1,6 @@
-"""Like `srun COMMAND...`: a session of its own on a node that keeps the command's input open whatever happens to srun.
+"""Like `srun COMMAND...` with a command that is busy: a session of its own on a node that keeps its input open.
 
-The job ends with srun's input and when srun gets SIGTERM. Where srun is killed, it goes on.
+SIGTERM to srun ends the job. Where srun is killed, the job goes on.
 """
 
 import os
@@ -21,7 +21,6 @@ def cancel(*_: object) -> None:
 def relay() -> None:
     while piece := os.read(0, 1 << 16):
         os.write(WRITE, piece)
-    cancel()
 
 
 signal.signal(signal.SIGTERM, cancel)
