@@ -251,7 +251,8 @@ void LiveClient::failAsDead() {
         remedy = "The system kills a process like that when memory is short: choose a shorter text, or bf16 numbers";
     if (code == 127) remedy = "Give a command that exists, with its path";
     if (code == 255) // of ssh
-        remedy = isStarted ? "The connection was lost: start it again"
+        remedy = isStarted ? "The connection was lost, or the worker there was killed, as when memory is short: start "
+                             "it again"
                            : "Try the command in a terminal: ssh could not reach its host, or asks for a password";
     fail({.sentence = fmt::format("the worker {}{}", m_process.ending(),
                                   isStarted && m_reader.waiting() > 0 ? " in the middle of a message"

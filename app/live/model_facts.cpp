@@ -1,6 +1,8 @@
 // What can be known of a model and a text before anything is loaded.
 #include "app/live/model_facts.h"
 
+#include "core/base/one_line.h"
+
 namespace kvscope::live {
 
 namespace {
@@ -36,6 +38,22 @@ std::vector<Device> devicesOf(const LiveClient& client) {
         for (const Json& device : client.worker().value("devices", Json::array()))
             devices.push_back({device.at("name"), device.value("free", 0.0)});
         return devices;
+    });
+}
+
+std::vector<std::string> cachedModels(LiveClient& client, const Checkpoint& checkpoint) {
+    constexpr std::size_t kMost = 1000, kMostBytes = 200;
+    const Json abilities = client.worker().value("capabilities", Json::object());
+    if (!abilities.is_object() || abilities.value("list", Json()) != true) return {};
+    const Json answer = client.call("model/list", Json::object(), {}, checkpoint);
+    return understand("model/list", [&] {
+        std::vector<std::string> models;
+        for (const Json& name : answer.at("models")) {
+            const std::string model = oneLine(name.get<std::string>());
+            if (!model.empty() && model.size() <= kMostBytes) models.push_back(model);
+            if (models.size() == kMost) break;
+        }
+        return models;
     });
 }
 

@@ -31,6 +31,10 @@ struct Device {
 ModelFacts inspectModel(LiveClient& client, const ModelChoice& model, const Checkpoint& checkpoint);
 std::vector<Device> devicesOf(const LiveClient& client);
 
+/// Names (organisation/model) of the models that lie whole in the Hub's cache of the worker's machine, 1000 at most;
+/// none from a worker that does not list them. Throws Error, Cancelled.
+std::vector<std::string> cachedModels(LiveClient& client, const Checkpoint& checkpoint);
+
 /// The bytes that weights and a context of this many tokens take in a type ("auto": the checkpoint's).
 double bytesToLoad(const ModelFacts& facts, const std::string& dtype);
 double bytesOfContext(const ModelFacts& facts, const std::string& dtype, std::int64_t tokens);

@@ -32,6 +32,7 @@ namespace kvscope::live {
 namespace {
 
 constexpr std::size_t kMostLog = 64 << 10;
+constexpr WorkerProcess::Milliseconds kTerm(500); // from SIGTERM to SIGKILL
 using Clock = std::chrono::steady_clock;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -128,6 +129,22 @@ ssize_t writeQuietly(int descriptor, const std::string& bytes) {
     return written;
 }
 
+bool isEnded(pid_t child) {
+    siginfo_t state{};
+    return ::waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WNOHANG | WNOWAIT) != 0 || state.si_pid != 0;
+}
+
+/// Ends a child's group and takes the child's status. srun cancels its job when it gets SIGTERM; killed with its whole
+/// group it would leave the worker on its node, or in the queue.
+void killGroup(pid_t child, int* status) {
+    ::kill(-child, SIGTERM);
+    for (const auto until = Clock::now() + kTerm; !isEnded(child) && Clock::now() < until;)
+        std::this_thread::sleep_for(WorkerProcess::Milliseconds(2));
+    ::kill(-child, SIGKILL); // what is left in its group, too
+    while (::waitpid(child, status, 0) < 0 && errno == EINTR) {
+    }
+}
+
 } // namespace
 
 void keepNiceness() { Forker::only(); }
@@ -153,9 +170,11 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& words) {
     int number = 0;
     if (::read(failure.ends[0], &number, sizeof number) == sizeof number) {
         ::waitpid(m_child, nullptr, 0);
+        const bool isAssignment = words.front().find('=') != std::string::npos; // which only a shell understands
         throw Error({.sentence = fmt::format("cannot start '{}': {}", words.front(), reason(number)),
                      .place = "--python",
-                     .remedy = "Give a Python, like python3, or a command that runs one"});
+                     .remedy = isAssignment ? "Write 'env' before variables, like env HF_HOME=/data/hf python3"
+                                            : "Give a Python, like python3, or a command that runs one"});
     }
     m_notice = static_cast<int>(::syscall(SYS_pidfd_open, m_child, 0)); // closed on exec
     m_in = in.take(1);
@@ -202,10 +221,7 @@ std::string WorkerProcess::exchange(std::string& pending, Milliseconds most) {
     return {m_block.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
-bool WorkerProcess::hasEnded() const {
-    siginfo_t state{};
-    return ::waitid(P_PID, static_cast<id_t>(m_child), &state, WEXITED | WNOHANG | WNOWAIT) != 0 || state.si_pid != 0;
-}
+bool WorkerProcess::hasEnded() const { return isEnded(m_child); }
 
 void WorkerProcess::end(Milliseconds grace) {
     if (m_child < 0) return;
@@ -214,15 +230,10 @@ void WorkerProcess::end(Milliseconds grace) {
     std::string nothing;
     for (const auto until = Clock::now() + grace; !hasEnded() && Clock::now() < until;)
         exchange(nothing, Milliseconds(10)); // it must not wait for somebody who reads
-    ::kill(-m_child, SIGKILL);               // what it left in its group, too
-    const auto reap = [child = m_child](int* status) {
-        while (::waitpid(child, status, 0) < 0 && errno == EINTR) {
-        }
-    };
-    if (grace < Milliseconds(0)) // nobody waits until the system has freed gigabytes, or asks how it ended
-        std::thread(reap, nullptr).detach();
+    if (grace < Milliseconds(0))             // nobody waits until the system has freed gigabytes, or asks how it ended
+        std::thread(killGroup, m_child, nullptr).detach();
     else
-        reap(&m_status);
+        killGroup(m_child, &m_status);
     m_child = -1;
     readLog();
     shut(m_out);

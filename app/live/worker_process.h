@@ -30,7 +30,8 @@ public:
     /// A descriptor that can be read from once the process has ended, as long as this object is; -1: the system has
     /// none.
     int endNotice() const { return m_notice; }
-    /// Closes its standard input, gives it this long to end, then kills its group; below 0 it waits for no end.
+    /// Closes its standard input, gives it this long to end, then ends its group, by SIGTERM and, where that is not
+    /// enough, SIGKILL; below 0 it waits for no end.
     void end(Milliseconds grace);
     /// After end(): "ended with exit code 1", "was killed by signal 11".
     std::string ending() const;

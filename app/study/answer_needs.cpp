@@ -37,10 +37,14 @@ std::shared_ptr<const Value> cached(const LayerRunner& runner, const std::string
 
 } // namespace
 
+bool isAnswerExpected(const live::LiveAnswers& answers) {
+    return answers.answer().size() >= (answers.question().empty() ? 2u : 1u);
+}
+
 AnswerNeeds::AnswerNeeds(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture)
     : m_runner(runner), m_answers(liveOf(capture), live::LiveAnswers::Rounds::None),
       m_key(runner.keyOf(capture) + "answer needs|") {
-    if (m_answers.answer().size() < (m_answers.question().empty() ? 2u : 1u))
+    if (!isAnswerExpected(m_answers))
         throw Error(
             {"no answer is expected of this live context", "answer", "Give the answer that the model should write"});
 }

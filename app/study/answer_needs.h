@@ -10,6 +10,9 @@
 
 namespace kvscope {
 
+/// Whether the answer has a token whose loss counts: the first behind the cut does not.
+bool isAnswerExpected(const live::LiveAnswers& answers);
+
 /// What the expected answer of a live context needs, whatever policies keep. Each number is asked of the worker once
 /// and then lies in the runner's cache, beside the capture. Rises are in nat, of the answer's mean loss over the full
 /// cache's. Other requests of the same context neither end these nor are ended by them.

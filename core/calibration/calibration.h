@@ -33,6 +33,11 @@ struct CalibrationData {
 /// Adds how further rows were measured. Of several arithmetics one that is not exact counts.
 void addMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic);
 
+/// The same, and their words in the notes.
+void noteMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic);
+/// Notes that ratios to a loss through the full cache say little where that loss is almost nothing.
+void noteTinyLoss(CalibrationData& data, double fullNll);
+
 /// Names the parameters of `mine` whose values differed when `origin` was measured: "...: measured with window=64, this
 /// run has window=16". `theirs` gives the text of a parameter by id, or nothing where unknown. Empty: none differs.
 std::string otherParameters(const std::string& origin, const ParameterValues& mine,

@@ -110,13 +110,6 @@ void addNew(std::vector<std::string>& texts, const std::string& text) {
     if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
 }
 
-/// How the rows were measured, in the words of a proxy's notes.
-void noteMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic) {
-    addMeasuring(data, simulated, arithmetic);
-    if (simulated) addNew(data.notes, "simulated on full-attention tensors");
-    if (!arithmetic.empty() && !arithmetic.starts_with("exact")) addNew(data.notes, "measured with " + arithmetic);
-}
-
 /// What a table that this program wrote says about its rows beside the triple.
 void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, std::int64_t line,
                const CalibrationTriple& triple, CalibrationData& data) {
@@ -160,6 +153,19 @@ void addMeasuring(CalibrationData& data, bool simulated, const std::string& arit
     data.simulated |= simulated;
     const bool exact = data.arithmetic.empty() || data.arithmetic.starts_with("exact");
     if (exact && !arithmetic.empty()) data.arithmetic = arithmetic;
+}
+
+void noteMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic) {
+    addMeasuring(data, simulated, arithmetic);
+    if (simulated) addNew(data.notes, "simulated on full-attention tensors");
+    if (!arithmetic.empty() && !arithmetic.starts_with("exact")) addNew(data.notes, "measured with " + arithmetic);
+}
+
+void noteTinyLoss(CalibrationData& data, double fullNll) {
+    if (fullNll < kTinyLoss)
+        data.notes.push_back(fmt::format("{}: the loss through the full cache is at most {:.2g} nats a token, and a "
+                                         "quality is a ratio to it",
+                                         data.origin, fullNll));
 }
 
 void noteOtherCut(CalibrationData& data, const CaptureReader& capture, TokenIndex cut) {
@@ -267,10 +273,7 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
     if (!note.empty()) data.notes.push_back(note);
     double full = 0;
     for (const CalibrationRow& row : at->rows) full = std::max(full, row.fullNll);
-    if (full < kTinyLoss)
-        data.notes.push_back(fmt::format("{}: the loss through the full cache is at most {:.2g} nats a token, and a "
-                                         "quality is a ratio to it",
-                                         data.origin, full));
+    noteTinyLoss(data, full);
     return data;
 }
 

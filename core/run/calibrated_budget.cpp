@@ -201,9 +201,7 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
                     data.seenQueries ? "by queries that the policy saw (cut none)" : "by the queries after the cut");
     if (data.seenQueries) // a CSV keeps the notes, not the origin
         data.notes.emplace_back("measured by queries that the policy saw (cut none)");
-    if (data.simulated) data.notes.emplace_back("simulated on full-attention tensors");
-    if (!data.arithmetic.empty() && !data.arithmetic.starts_with("exact"))
-        data.notes.push_back("measured with " + data.arithmetic);
+    noteMeasuring(data, data.simulated, data.arithmetic);
     return data;
 }
 

@@ -192,6 +192,11 @@ private slots:
         };
         const QString picture = drawn(plotCommand(session, figure));
         QVERIFY2(picture.contains("KeyDiff"), "the picture");
+        FigureRequest calibration = figure; // the model is asked again
+        calibration.viewId = "calibration";
+        const QString curves = drawn(plotCommand(session, calibration));
+        QVERIFY(curves.contains("measured live") && !curves.contains("proxy"));
+        QCOMPARE(drawn(plotCommand(session, calibration)), curves);
         // Saved elsewhere, and changed since.
         Session before = session;
         before.panes = {{PolicySpec::parse("key_norm@0.5"), {}, {}}};

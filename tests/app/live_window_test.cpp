@@ -108,6 +108,17 @@ class LiveWindowTest : public QObject {
     Q_OBJECT
 
 private slots:
+    /// What is typed stays while the list comes.
+    void modelsOfTheCacheAreOffered() {
+        LiveWindow live;
+        FromTextDialog* dialog = live.dialog();
+        fill(dialog, live.fake.command("right"), "org/ti");
+        auto* model = field<QComboBox>(dialog, "liveModel");
+        model->lineEdit()->setCursorPosition(2);
+        QVERIFY(live.until([&] { return model->findText("org/tiny") >= 0; }));
+        QVERIFY(model->currentText() == "org/ti" && model->lineEdit()->cursorPosition() == 2);
+    }
+
     void whatIsCarriedOverToAContextNamesIt() {
         LiveWindow live;
         live.openLive(); // it has no layer 3, which the file before has shown

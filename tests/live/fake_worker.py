@@ -93,7 +93,10 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
     if method == "initialize":
         protocol, devices = [2 if MODE == "newer" else 1, 0], [{"name": "cpu", "free": 8e9}]
         worker = {"python": "fake"} | ({"kvscope": "0.0.1"} if MODE == "older" else {})
-        return {"protocol": protocol, "worker": worker, "devices": devices}
+        return {"protocol": protocol, "worker": worker, "devices": devices, "capabilities": {"list": MODE != "older"}}
+    if method == "model/list":
+        many = ["x" * 201, "", "two\nlines", *(f"many/{index:04}" for index in range(5000))]
+        return {"models": {"right": ["org/small", "org/tiny"], "many": many, "numbers": [1]}.get(MODE, [])}
     if method == "model/inspect":
         sizes = {"f32": 4e6, "bf16": 2e6, "f16": 2e6}
         heads = {"query_heads": 4, "kv_heads": 2, "head_dim": 16}

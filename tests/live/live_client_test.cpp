@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "app/live/live_client.h"
+#include "app/live/model_facts.h"
 #include "app/live/worker_niceness.h"
 #include "core/jobs/scheduler.h"
 #include "tests/live/fake_worker.h"
@@ -141,6 +142,7 @@ private slots:
         QTest::addColumn<QByteArray>("words");
         QTest::newRow("no program") << QByteArray("no-such-program-4711 x")
                                     << QByteArray("cannot start 'no-such-program-4711': No such file or directory");
+        QTest::newRow("a variable") << QByteArray("HF_HOME=/tmp python3") << QByteArray("Write 'env' before variables");
         QTest::newRow("no module") << QByteArray("python3 -I -S")
                                    << QByteArray(
                                           "no module kvscope_live (python3 -I -S). Install it with `python3 -I -S "
@@ -175,7 +177,7 @@ private slots:
         QTest::newRow("a lost connection") << ssh + "drops "
                                            << QByteArray("ended with exit code 255 in the middle of a message; its "
                                                          "last words: client_loop: send disconnect: Broken pipe");
-        QTest::newRow("and what to do then") << ssh + "drops " << QByteArray("The connection was lost: start it again");
+        QTest::newRow("and what to do then") << ssh + "drops " << QByteArray("The connection was lost, or");
         QTest::newRow("a wrapper without a command")
             << QByteArray("sh -c 'exec no-such-python' ") << QByteArray("Give a command that exists, with its path");
         QTest::newRow("a killed job") << QByteArray("sh -c 'kill -9 $$' ") << QByteArray("when memory is short");
@@ -258,6 +260,32 @@ private slots:
         const Checkpoint checkpoint(stop.get_token(), [&](double, double) { stop.request_stop(); });
         WorkerOptions options = fake.options("importing");
         options.cancel = std::chrono::hours(1);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, LiveClient(options, checkpoint));
+        QTRY_VERIFY(!fake.isAlive());
+    }
+
+    /// As many and as long as a list can show, each on one line; another type is no list.
+    void modelsAreListed() {
+        const auto listed = [](const char* mode) {
+            const FakeWorker fake;
+            LiveClient client(fake.options(mode), {});
+            return live::cachedModels(client, {});
+        };
+        QCOMPARE(listed("right"), (std::vector<std::string>{"org/small", "org/tiny"}));
+        QVERIFY(listed("older").empty()); // it says nothing of lists and is not asked
+        const std::vector<std::string> many = listed("many");
+        QCOMPARE(many.size(), std::size_t{1000});
+        QVERIFY(many[0].find('\n') == std::string::npos && many[1] == "many/0000");
+        QVERIFY_THROWS_EXCEPTION(Error, listed("numbers"));
+    }
+
+    /// A worker in a job outlives srun where srun is killed, with whatever it has reserved.
+    void aJobIsCancelled() {
+        const FakeWorker fake;
+        std::stop_source stop;
+        const Checkpoint checkpoint(stop.get_token(), [&](double, double) { stop.request_stop(); });
+        WorkerOptions options = fake.options("importing");
+        options.command = "python3 -S '" + testing::sourceDir() + "/tests/live/fake_srun.py' " + options.command;
         QVERIFY_THROWS_EXCEPTION(Cancelled, LiveClient(options, checkpoint));
         QTRY_VERIFY(!fake.isAlive());
     }

@@ -62,14 +62,15 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options) {
     const double tau = options.real("tau");
     if (series.given) return {Budget::Unit::Quality, tau, fmt::format("k={}", options.real("k"))};
-    // The budget fits with the standard weight; a curve of another one is taken as the retention that it gives.
-    if (data.weight != kCalibrationWeight)
+    // The budget fits with the standard weight; a curve of another one is taken as the retention that it gives, and so
+    // is one that only the model of a live context knows.
+    if (series.live || data.weight != kCalibrationWeight)
         return {Budget::Unit::Fraction, std::max(neededBy(series, options).retention, 1e-6), {}};
     return {Budget::Unit::Quality, tau, series.curve};
 }
 
 std::string kindOf(const CalibrationSeries& series) {
-    return series.given ? "given" : series.proxy ? "proxy" : "measured";
+    return series.given ? "given" : series.proxy ? "proxy" : series.live ? "measured live" : "measured";
 }
 
 SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series,

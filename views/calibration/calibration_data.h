@@ -19,6 +19,7 @@ struct CalibrationSeries {
     std::string context;
     bool own = false;   ///< the context is the capture that is open
     bool proxy = false; ///< attention outputs, not a model's losses
+    bool live = false;  ///< the model of the open context was asked; no budget names such a curve
     bool given = false; ///< k comes from the view's option, nothing was measured
     std::vector<CalibrationTriple> triples;
     double k = 0;
@@ -42,6 +43,7 @@ struct CalibrationViewData : ViewData {
     std::vector<CalibrationFailure> failures;
     double weight = 1; ///< w of the fits
 
+    bool anyLive() const { return std::ranges::any_of(series, &CalibrationSeries::live); }
     bool anyProxy() const { return std::ranges::any_of(series, &CalibrationSeries::proxy); }
 };
 

@@ -23,8 +23,10 @@ ParameterTable makeOptions() {
     constexpr const char* source = "Compactor 3.5, Figs. 6 and 7";
     return {
         choiceRow("source", "Points",
-                  {{"best", "Measured, else proxy", "the capture's rows where it has some of the policy and variant"},
-                   {"measured", "Measured", "the capture's rows (/calibration), losses of the model"},
+                  {{"best", "Measured, else proxy",
+                    "the capture's rows where it has some of the policy and variant; of a live context the model"},
+                   {"measured", "Measured",
+                    "losses of the model: the capture's rows (/calibration), or what a live context's model is asked"},
                    {"proxy", "Proxy", "1 − relative output error on a grid of retentions; no model's losses"},
                    {"table", "Table", "a CSV of triples, several contexts"},
                    {"given", "Given k", "a curvature by hand"}},
@@ -216,7 +218,11 @@ public:
                     .push_back(series.context + ": " + neededText(*data, series, options));
         std::string text = "To keep a quality of " + formatShort(options.real("tau"));
         if (!measured.empty())
-            text += fmt::format("{}: {}", proxies.empty() ? "" : ", measured", fmt::join(measured, "; "));
+            text += fmt::format("{}: {}",
+                                data->anyLive()   ? ", measured live"
+                                : proxies.empty() ? ""
+                                                  : ", measured",
+                                fmt::join(measured, "; "));
         if (!proxies.empty())
             text += fmt::format("{} by proxy: {}", measured.empty() ? "" : ";", fmt::join(proxies, "; "));
         return text + notesText(*data);

@@ -1,7 +1,9 @@
 // What the calibration view shows: for every pane the triples of its policy, measured where the capture or a table has
-// them, else made from attention outputs, with the fitted curve and its resamples.
+// them or a live context's model can be asked, else made from attention outputs, with the fitted curve and its
+// resamples.
 #include "app/study/makers/view_data_maker.h"
 
+#include "app/study/live_calibration.h"
 #include "core/base/error.h"
 #include "core/capture/calibration_rows.h"
 #include "core/capture/named_dataset.h"
@@ -24,7 +26,8 @@ constexpr int kResamples = 200;
 class CalibrationMaker : ViewDataWork {
 public:
     explicit CalibrationMaker(const ViewDataWork& work)
-        : ViewDataWork(work), m_source(request.options.choice("source")) {}
+        : ViewDataWork(work), m_source(request.options.choice("source")),
+          m_live(std::dynamic_pointer_cast<const live::LiveCapture>(request.capture)) {}
 
     ViewDataMaker::Value run() const {
         CalibrationViewData data;
@@ -49,6 +52,8 @@ private:
                 throw Error({card.name + " takes no budget: there is nothing to calibrate", "",
                              "Choose a policy with a budget"});
             addSeries(index, letter, data);
+        } catch (const live::WorkerLost&) {
+            throw; // of no pane
         } catch (const Error& error) {
             data.failures.push_back({letter, error.what()});
         }
@@ -61,16 +66,22 @@ private:
     }
 
     bool isMeasured(const PolicySpec& policy) const {
+        if (m_live) return isCalibratable(m_live, request.cut);
         const auto all = readCalibration(request.capture->info().path);
         return std::ranges::any_of(all, [&](const CalibrationRows& rows) {
             return rows.policy == policy.policy && rows.variant == policy.variant;
         });
     }
 
+    CalibrationData measuredOf(std::size_t index) const {
+        const PaneRequest& pane = request.panes[index];
+        if (m_live) return *liveTriples(runner, m_live, pane, checkpoint.step(index, request.panes.size()));
+        return measuredTriples(*request.capture, pane.run.policy, request.cut.token);
+    }
+
     CalibrationData dataOf(std::size_t index) const {
         const PolicySpec& policy = request.panes[index].run.policy;
-        if (m_source == "measured" || (m_source == "best" && isMeasured(policy)))
-            return measuredTriples(*request.capture, policy, request.cut.token);
+        if (m_source == "measured" || (m_source == "best" && isMeasured(policy))) return measuredOf(index);
         if (m_source == "proxy" || m_source == "best") return proxyOf(index);
         if (request.options.text("table").empty())
             throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv"});
@@ -103,6 +114,7 @@ private:
         const Calibration fitted = calibrate(request.panes[index].run.policy, dataOf(index), 0.5, data.weight, 0);
         const auto resamples = bootstrapCalibration(fitted.data.triples, fitted.fit, kResamples, request.seed);
         series.proxy = fitted.data.proxy;
+        series.live = m_live && m_source != "table" && !series.proxy;
         series.origin = fitted.data.origin;
         series.atEdge = fitted.fit.atEdge;
         series.notes = fitted.data.notes;
@@ -150,6 +162,7 @@ private:
     }
 
     std::string m_source;
+    std::shared_ptr<const live::LiveCapture> m_live; ///< null: the open capture is a file
 };
 
 /// The stamp of the file that holds the triples: it may be edited while it is shown, and rows be added to the capture.

@@ -12,6 +12,7 @@
 #include "views/common/view_facts.h"
 
 #include <QCheckBox>
+#include <QCompleter>
 #include <QDialogButtonBox>
 #include <QDir>
 #include <QFileDialog>
@@ -47,10 +48,12 @@ QString sentence(const std::string& message) {
 struct FromTextDialog::Worker {
     std::string command;
     std::shared_ptr<live::LiveClient> client;
+    std::optional<std::vector<std::string>> models; ///< in the Hub's cache, as `client` has told
 
     live::LiveClient& runFor(const std::string& wanted, const Checkpoint& checkpoint) {
         if (!client || command != wanted || !client->lost().empty()) {
             client.reset();
+            models.reset();
             command = wanted;
             live::WorkerOptions options;
             options.command = wanted;
@@ -66,6 +69,7 @@ struct FromTextDialog::Found {
     std::optional<live::ModelFacts> model;
     std::optional<TokenTable> tokens;
     std::optional<TokenIndex> cut;
+    std::vector<std::string> cached; ///< models
     std::string pythonError, modelError, textError, cutError;
 };
 
@@ -81,15 +85,18 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     m_model->setEditable(true);
     m_model->setInsertPolicy(QComboBox::NoInsert);
     m_model->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
-    if (const std::string shipped = shippedModel(); !shipped.empty()) m_model->addItem(fromUtf8(shipped));
-    for (const std::string& model : cachedModels()) m_model->addItem(fromUtf8(model));
+    m_model->completer()->setCompletionMode(QCompleter::PopupCompletion); // a part of a name finds it
+    m_model->completer()->setFilterMode(Qt::MatchContains);
+    offerModels({});
     auto* folder = new QPushButton(tr("Folder…"), this);
     connect(folder, &QPushButton::clicked, this, [this] {
         const QString chosen = QFileDialog::getExistingDirectory(this, tr("Folder of a model"), m_model->currentText());
         if (!chosen.isEmpty()) m_model->setEditText(chosen);
     });
     m_modelSays = addRow(tr("Model"), m_model, folder, "modelSays");
-    m_model->setToolTip(tr("A folder, or the name of a model in the Hub's cache; nothing is downloaded."));
+    m_model->setToolTip(
+        tr("A folder, or the name of a model in the Hub's cache of the worker's machine, which the list "
+           "holds; nothing is downloaded."));
     m_python = new QLineEdit(this);
     auto* again = named("checkPython", new QPushButton(tr("Check"), this));
     connect(again, &QPushButton::clicked, this, &FromTextDialog::check);
@@ -236,6 +243,8 @@ void FromTextDialog::check() {
             live::LiveClient& client = worker->runFor(wanted.command, checkpoint);
             found.versions = client.worker().value("worker", live::Json::object());
             found.devices = devicesOf(client);
+            if (!worker->models) worker->models = cachedModels(client, checkpoint);
+            found.cached = *worker->models;
             post([this, found] { tell(found); });
             failed = &found.modelError;
             found.model = inspectModel(client, wanted.model, checkpoint);
@@ -279,6 +288,7 @@ void FromTextDialog::tell(const Found& found) {
         say(m_pythonSays, versions.isEmpty() ? tr("It answers.") : versions.join(", "));
         for (const live::Device& device : found.devices)
             if (m_device->findText(fromUtf8(device.name)) < 0) m_device->addItem(fromUtf8(device.name));
+        offerModels(found.cached);
     }
     const bool isUnfit = found.model && !found.model->isSupported;
     if (!found.modelError.empty() || isUnfit)
@@ -292,6 +302,22 @@ void FromTextDialog::tell(const Found& found) {
             true);
     else
         say(m_cutSays, found.cut ? cutText(found) : isCounting ? tr("Counting the tokens…") : QString());
+}
+
+/// The shipped model and those of the cache. What is being typed stays as it is.
+void FromTextDialog::offerModels(const std::vector<std::string>& cached) {
+    QStringList names;
+    if (const std::string shipped = shippedModel(); !shipped.empty()) names += fromUtf8(shipped);
+    for (const std::string& model : cached) names += fromUtf8(model);
+    if (names == m_offered) return;
+    const QSignalBlocker quiet(m_model);
+    const QString typed = m_model->currentText();
+    const int cursor = m_model->lineEdit()->cursorPosition();
+    m_model->clear();
+    m_model->addItems(m_offered = names);
+    m_model->setCurrentIndex(m_model->findText(typed));
+    m_model->setEditText(typed);
+    m_model->lineEdit()->setCursorPosition(cursor);
 }
 
 /// What the model is, and the memory for weights and context beside what is free.

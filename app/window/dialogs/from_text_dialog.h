@@ -45,6 +45,7 @@ private:
     void checkSoon();
     void check();
     void tell(const Found& found);
+    void offerModels(const std::vector<std::string>& cached);
     void say(QLabel* label, const QString& text, bool isWrong = false);
     QString needs(const Found& found) const;
     QString cutText(const Found& found) const;
@@ -58,6 +59,7 @@ private:
     std::vector<live::TextPart> m_parts; ///< of the context as given, which holds while its text is not edited
     live::ModelChoice m_givenModel;      ///< with its revision, which holds while the model is not edited
     QString m_shownText;                 ///< what the text field makes of m_parts
+    QStringList m_offered;               ///< models
     QGridLayout* m_grid;
     QComboBox *m_model, *m_device, *m_dtype, *m_cut;
     QLineEdit *m_python, *m_question, *m_answer;

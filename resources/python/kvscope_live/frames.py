@@ -84,8 +84,11 @@ def parse_json(text: bytes) -> Any:
 
 
 def encode_frame(message: dict[str, Any], blobs: Sequence[bytes | memoryview] = ()) -> list[bytes | memoryview]:
-    """The pieces of a frame, in order. Errors (ValueError): it is larger than a reader accepts, or holds NaN."""
-    text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    """The pieces of a frame, in order. Errors (ValueError): it is larger than a reader accepts, or holds NaN.
+
+    The text ends with a line, because srun without -u passes on whole lines only.
+    """
+    text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     sizes = [memoryview(blob).nbytes for blob in blobs]
     if len(text) > JSON_BYTES or len(sizes) > BLOBS or max(sizes, default=0) > BLOB_BYTES:
         raise ValueError(f"a message of {len(text)} bytes with {len(sizes)} blobs is over the limits")

@@ -28,9 +28,10 @@ if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the bann
     from kvscope_live.models import OpenModel
     from kvscope_live.selections import Selection
 
-PROTOCOL = [1, 4]  # 1.2 adds context/save, 1.3 rows that fail alone, 1.4 chunks that do
+PROTOCOL = [1, 5]  # 1.2 adds context/save, 1.3 rows that fail alone, 1.4 chunks that do, 1.5 model/list
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
 MOST_GENERATED, MOST_STEPS = 4096, 1024
+MOST_LISTED = 1000  # models
 SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
 NEWEST = 4  # of the uploads that are not whole, and of the sums of gradients, of a context
 KINDS = {kind.name.lower(): kind for kind in SegmentKind}
@@ -77,6 +78,7 @@ class Session:
         self.count = 0
         self.methods: dict[str, Callable[[Request], dict[str, Any]]] = {
             "initialize": self._initialize,
+            "model/list": self._list,
             "model/inspect": self._inspect,
             "model/open": self._open,
             "model/close": self._close_model,
@@ -119,9 +121,15 @@ class Session:
                 "score": True,
                 "capture": True,
                 "importance": True,
+                "list": True,
                 "max_tokens": MOST_TOKENS,
             },
         }
+
+    def _list(self, _: Request) -> dict[str, Any]:
+        from kvscope_live.hub_cache import cached_models
+
+        return {"models": cached_models()[:MOST_LISTED]}
 
     def _inspect(self, request: Request) -> dict[str, Any]:
         from kvscope_live.models import inspect_model

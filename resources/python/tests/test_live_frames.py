@@ -27,6 +27,7 @@ def test_frames_are_read_as_they_were_written() -> None:
     assert first is not None and second is not None and end is None
     assert json.loads(first[0]) == {"a": "ü{["} and first[1] == [b"", b"12"]
     assert json.loads(second[0]) == {"b": 1} and second[1] == []
+    assert frame({"b": 1}).endswith(b"\n")  # what passes on whole lines passes on the frame
 
 
 class Counting(io.BytesIO):
