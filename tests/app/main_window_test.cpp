@@ -226,18 +226,6 @@ private slots:
         }
     }
 
-    void anotherThemeLeavesNothingOfTheOldOneBehind() {
-        OpenWindow open;
-        std::vector<qsizetype> objects;
-        for (int i = 0; i < 4; ++i)
-            for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
-                open.bench.change([&](Session& s) { s.look.theme = choice; }, "Theme");
-                open.settle();
-                if (choice == ThemeChoice::Dark) objects.push_back(open.window.findChildren<QObject*>().size());
-            }
-        QCOMPARE(objects.back(), objects[1]);
-    }
-
     void theScreenNamesWhatItShows() {
         OpenWindow open;
         const QStringList texts = open.visibleTexts();

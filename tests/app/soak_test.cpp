@@ -231,6 +231,18 @@ private slots:
         QSettings().setValue("tourTaken", true);
     }
 
+    void anotherThemeLeavesNothingOfTheOldOneBehind() {
+        OpenWindow open;
+        std::vector<qsizetype> objects;
+        for (int i = 0; i < 4; ++i)
+            for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
+                open.bench.change([&](Session& s) { s.look.theme = choice; }, "Theme");
+                open.settle();
+                if (choice == ThemeChoice::Dark) objects.push_back(open.window.findChildren<QObject*>().size());
+            }
+        QCOMPARE(objects.back(), objects[1]);
+    }
+
     void aDayInTheWindowLeavesNothingBehind() {
         if (!qEnvironmentVariableIsSet("KVSCOPE_SOAK_MINUTES")) QSKIP("takes minutes: resources/dev/test.sh long");
         const double minutes = qEnvironmentVariable("KVSCOPE_SOAK_MINUTES").toDouble();
