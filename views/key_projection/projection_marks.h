@@ -9,6 +9,7 @@
 #include "views/view.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -39,16 +40,16 @@ public:
     /// One point in a cell. `shade` may be NaN, `category` < categories.
     void add(std::size_t index, float shade, std::size_t category) {
         Tally& tally = m_tallies[index];
-        m_most = std::max(m_most, ++tally.count);
+        m_most = std::max<std::int64_t>(m_most, ++tally.count);
         if (m_categories > 0) ++m_byCategory[index * m_categories + category];
         if (std::isnan(shade)) return;
         ++tally.valued;
         tally.shades += static_cast<double>(shade);
     }
     /// Many points in a cell that has none, some with shade 1, the others with 0.
-    void set(std::size_t index, std::int64_t points, std::int64_t shaded) {
+    void set(std::size_t index, std::int32_t points, std::int32_t shaded) {
         m_tallies[index] = {points, points, static_cast<double>(shaded)};
-        m_most = std::max(m_most, points);
+        m_most = std::max<std::int64_t>(m_most, points);
     }
 
     struct Cell {
@@ -61,23 +62,30 @@ public:
     /// The range as a picture in `box`. Opacity grows with the logarithm of the count, so that one point is still seen
     /// beside a hundred; `colourOf` gives each cell that has points its colour.
     template <class ColourOf> ImageItem image(const Box& box, const ColourOf& colourOf) const {
-        std::vector<Colour> colours(m_tallies.size(), kTransparent);
-        for (std::size_t i = 0; i < colours.size(); ++i)
-            if (m_tallies[i].count > 0) colours[i] = colourOf(cell(i));
-        return painted(box, colours);
+        const std::vector<double> strengths = strengthsByCount();
+        auto rgba = std::make_shared<std::vector<std::uint8_t>>(cells() * 4, std::uint8_t{0}); // kTransparent
+        for (std::size_t i = 0; i < cells(); ++i) {
+            if (m_tallies[i].count == 0) continue;
+            const Colour colour = colourOf(cell(i));
+            const std::array<std::uint8_t, 4> pixel{
+                colour.r, colour.g, colour.b,
+                static_cast<std::uint8_t>(colour.a * strengths[m_tallies[i].count] + 0.5)}; // as withAlpha rounds
+            std::ranges::copy(pixel, rgba->begin() + static_cast<std::ptrdiff_t>(4 * i));
+        }
+        return {box, static_cast<int>(m_columns), static_cast<int>(m_rows), std::move(rgba), {}};
     }
     /// What the cells cover: the range, and beyond it what the last column and row need to be whole.
     Viewport::Range covered() const;
 
 private:
     Cell cell(std::size_t index) const;
-    ImageItem painted(const Box& box, const std::vector<Colour>& colours) const;
+    std::vector<double> strengthsByCount() const;
 
     Viewport::Range m_range;
     double m_side;
     std::size_t m_columns, m_rows, m_categories;
     struct Tally {
-        std::int64_t count = 0, valued = 0; ///< points, and those with a shade
+        std::int32_t count = 0, valued = 0; ///< points, and those with a shade
         double shades = 0;                  ///< their sum
     };
     std::vector<Tally> m_tallies;           ///< of the cells, row by row
