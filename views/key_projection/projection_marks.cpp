@@ -204,12 +204,25 @@ DensityGrid::Cell DensityGrid::cell(std::size_t index) const {
     return cell;
 }
 
-std::vector<double> DensityGrid::strengthsByCount() const {
+ImageItem DensityGrid::painted(const Box& box, const std::vector<Colour>& colours) const {
     const double fullest = std::log1p(static_cast<double>(m_most));
-    std::vector<double> strengths{0};
+    std::vector<double> strengths{0}; // by count
     for (std::int64_t count = 1; count <= m_most; ++count)
         strengths.push_back(0.2 + 0.75 * std::log1p(static_cast<double>(count)) / fullest);
-    return strengths;
+    auto rgba = std::make_shared<std::vector<std::uint8_t>>(colours.size() * 4, std::uint8_t{0}); // kTransparent
+    for (std::size_t i = 0; i < colours.size(); ++i) {
+        if (m_tallies[i].count == 0) continue;
+        const Colour colour = colours[i];
+        std::uint8_t* pixel = rgba->data() + 4 * i;
+        pixel[0] = colour.r, pixel[1] = colour.g, pixel[2] = colour.b;
+        pixel[3] = static_cast<std::uint8_t>(colour.a * strengths[m_tallies[i].count] + 0.5); // as withAlpha rounds
+    }
+    ImageItem image;
+    image.box = box;
+    image.width = static_cast<int>(m_columns);
+    image.height = static_cast<int>(m_rows);
+    image.rgba = std::move(rgba);
+    return image;
 }
 
 } // namespace kvscope

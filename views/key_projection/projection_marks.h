@@ -9,7 +9,6 @@
 #include "views/view.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -62,24 +61,17 @@ public:
     /// The range as a picture in `box`. Opacity grows with the logarithm of the count, so that one point is still seen
     /// beside a hundred; `colourOf` gives each cell that has points its colour.
     template <class ColourOf> ImageItem image(const Box& box, const ColourOf& colourOf) const {
-        const std::vector<double> strengths = strengthsByCount();
-        auto rgba = std::make_shared<std::vector<std::uint8_t>>(cells() * 4, std::uint8_t{0}); // kTransparent
-        for (std::size_t i = 0; i < cells(); ++i) {
-            if (m_tallies[i].count == 0) continue;
-            const Colour colour = colourOf(cell(i));
-            const std::array<std::uint8_t, 4> pixel{
-                colour.r, colour.g, colour.b,
-                static_cast<std::uint8_t>(colour.a * strengths[m_tallies[i].count] + 0.5)}; // as withAlpha rounds
-            std::ranges::copy(pixel, rgba->begin() + static_cast<std::ptrdiff_t>(4 * i));
-        }
-        return {box, static_cast<int>(m_columns), static_cast<int>(m_rows), std::move(rgba), {}};
+        std::vector<Colour> colours(m_tallies.size(), kTransparent);
+        for (std::size_t i = 0; i < colours.size(); ++i)
+            if (m_tallies[i].count > 0) colours[i] = colourOf(cell(i));
+        return painted(box, colours);
     }
     /// What the cells cover: the range, and beyond it what the last column and row need to be whole.
     Viewport::Range covered() const;
 
 private:
     Cell cell(std::size_t index) const;
-    std::vector<double> strengthsByCount() const;
+    ImageItem painted(const Box& box, const std::vector<Colour>& colours) const;
 
     Viewport::Range m_range;
     double m_side;
