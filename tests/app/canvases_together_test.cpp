@@ -5,6 +5,8 @@
 #include "app/window/canvas/canvas_widget.h"
 #include "tests/support/test_program.h"
 
+#include <QAbstractEventDispatcher>
+
 using namespace kvscope;
 
 namespace {
@@ -26,8 +28,10 @@ struct Canvases {
             QObject::connect(all[i], &CanvasWidget::painted, &window, [this, i] { log += QString("show %1").arg(i); });
         }
         window.show();
-        while (log.filter("show").size() < 3) QTest::qWait(10);
-        settle();
+        (void)QTest::qWaitFor([&] { return log.filter("show").size() >= 3; });
+        while (QAbstractEventDispatcher::instance()->processEvents(QEventLoop::AllEvents)) {
+        }
+        log.clear();
     }
     Scene built(int i, double width, double height) {
         log += QString("build %1").arg(i);
@@ -36,10 +40,6 @@ struct Canvases {
         scene.height = height;
         scene.background = colours[i];
         return scene;
-    }
-    void settle() {
-        QTest::qWait(50);
-        log.clear();
     }
 };
 
