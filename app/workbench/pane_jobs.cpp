@@ -10,7 +10,13 @@ namespace kvscope {
 
 namespace {
 
+/// In a drag that is faster than the measures they wait until it rests this long, and would else slow the picture down.
+constexpr std::chrono::milliseconds kRest{80};
+/// But this often one is made on the way, for numbers that follow.
+constexpr std::chrono::milliseconds kOnTheWay{500};
+
 std::string slotOf(int pane) { return "pane " + std::to_string(pane); }
+std::string slotOnTheWay(int pane) { return "numbers " + std::to_string(pane); }
 
 std::string keyOf(const PaneRequest& request) {
     return std::to_string(request.run.layer.value) + "|" + resultKey(request);
@@ -18,8 +24,9 @@ std::string keyOf(const PaneRequest& request) {
 
 } // namespace
 
-PaneJobs::PaneJobs(const OpenSession& open, Scheduler& scheduler, Listener listener)
-    : m_open(open), m_scheduler(scheduler), m_listener(std::move(listener)) {}
+PaneJobs::PaneJobs(const OpenSession& open, Scheduler& scheduler, Clock& clock, Listener listener)
+    : m_open(open), m_scheduler(scheduler), m_clock(clock), m_listener(std::move(listener)),
+      m_rest(clock.makeTimer([this] { submitWaiting(); })) {}
 
 void PaneJobs::refresh() {
     std::vector<int> changed;
@@ -33,23 +40,26 @@ bool PaneJobs::refresh(int index) {
     const std::optional<PaneRequest> request = m_open.paneRequest(index);
     if (!request) {
         m_scheduler.cancel(slotOf(index));
+        m_scheduler.cancel(slotOnTheWay(index));
         pane = {};
         if (m_open.cutError.empty() || static_cast<std::size_t>(index) >= m_open.session().panes.size()) return false;
         pane.fail(m_open.cutError);
     } else {
         std::string key = keyOf(*request);
         if (key == pane.key) return false;
+        const bool isOutpaced = pane.isAsked() && pane.isCurrent; // still without its numbers
         pane.key = std::move(key);
         pane.isCurrent = false;
         if (auto known = m_recent.find(pane.key)) {
             m_scheduler.cancel(slotOf(index));
             pane.deliver(std::move(known), JobState::Ready);
-            noteDelivered(pane);
+            noteDelivered(index);
         } else if (auto chosen = request->recordedPath.empty() ? chooseAtOnce(*m_open.runner, request->run) : nullptr) {
-            pane.deliver(std::move(chosen), JobState::Computing);
-            noteDelivered(pane);
-            measureLater(index, *request);
+            pane.deliver(std::move(chosen), isOutpaced ? JobState::Waiting : JobState::Computing);
+            noteDelivered(index);
+            isOutpaced ? measureAtRest(index) : measureLater(index, *request);
         } else {
+            m_scheduler.cancel(slotOnTheWay(index));
             submit(index, *request);
         }
     }
@@ -62,6 +72,37 @@ void PaneJobs::measureLater(int index, const PaneRequest& request) {
     m_listener.afterFrame([this, index, request, key = m_panes[index].key] {
         if (m_panes[index].key == key && m_panes[index].state == JobState::Computing) submit(index, request);
     });
+}
+
+/// The pause begins anew with the frame of the step, however long that took.
+void PaneJobs::measureAtRest(int index) {
+    m_scheduler.cancel(slotOf(index));
+    m_rest->start(kRest);
+    m_listener.afterFrame([this, index, key = m_panes[index].key] {
+        Pane& pane = m_panes[index];
+        if (pane.key != key || pane.state != JobState::Waiting) return;
+        m_rest->start(kRest);
+        if (m_clock.now() - pane.numbersAsked < kOnTheWay) return;
+        pane.numbersAsked = m_clock.now();
+        measureOnTheWay(index);
+    });
+}
+
+/// Its numbers replace older ones, though the pane shows a newer choice by then.
+void PaneJobs::measureOnTheWay(int index) {
+    const auto work = [this, index, runner = m_open.runner, chosen = m_panes[index].value](const Checkpoint& checkpoint,
+                                                                                           const auto& post) {
+        post([this, index, measured = measureChoice(*runner, *chosen, checkpoint)] {
+            m_panes[index].measured = measured;
+            m_listener.changed(index);
+        });
+    };
+    m_scheduler.submit(slotOnTheWay(index), {work, {}, {}, {}});
+}
+
+void PaneJobs::submitWaiting() {
+    for (int index = 0; index < kMaxPanes; ++index)
+        if (m_panes[index].state == JobState::Waiting) submit(index, *m_open.paneRequest(index));
 }
 
 /// The choice is a job, its measuring the next one in the same slot: behind the choices of the other panes, so that a
@@ -77,7 +118,7 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
             pane.state = JobState::Computing;
             measureLater(index, request);
         }
-        noteDelivered(pane);
+        noteDelivered(index);
         m_listener.changed(index);
     };
     const auto make = [runner = m_open.runner, request,
@@ -92,14 +133,18 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
 }
 
 /// A selection comes before its numbers: until they are there, the older ones stay.
-void PaneJobs::noteDelivered(Pane& pane) {
+void PaneJobs::noteDelivered(int index) {
+    Pane& pane = m_panes[index];
     pane.isCurrent = true;
-    if (pane.state != JobState::Computing || pane.value->fidelity) pane.measured = pane.value;
+    if (pane.isAsked() && !pane.value->fidelity) return;
+    pane.measured = pane.value;
+    m_scheduler.cancel(slotOnTheWay(index));
 }
 
 void PaneJobs::cancel(int index) {
     Pane& pane = m_panes[index];
     m_scheduler.cancel(slotOf(index));
+    m_scheduler.cancel(slotOnTheWay(index));
     if (pane.value && pane.value->request.layer == m_open.session().layer) // of another layer nothing is shown
         pane.state = JobState::Idle;
     else

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/workbench/clock.h"
 #include "app/workbench/job_slot.h"
 #include "app/workbench/recent_results.h"
 
@@ -12,8 +13,9 @@ namespace kvscope {
 class PaneJobs {
 public:
     struct Pane : JobSlot<RunResult> {
-        Pointer measured;       ///< the newest value that was measured, which may be older than `value`
-        bool isCurrent = false; ///< `value` is of the present request
+        Pointer measured;              ///< the newest value that was measured, which may be older than `value`
+        bool isCurrent = false;        ///< `value` is of the present request
+        Clock::TimePoint numbersAsked; ///< when the newest measure began that no step of a drag cancels
     };
     struct Listener {
         std::function<void(int pane)> changed;    ///< its state, result or error
@@ -21,8 +23,8 @@ public:
         Scheduler::Deliver afterFrame;            ///< runs the task when what has changed is drawn
     };
 
-    /// Both references must outlive it.
-    PaneJobs(const OpenSession& open, Scheduler& scheduler, Listener listener);
+    /// The references must outlive it.
+    PaneJobs(const OpenSession& open, Scheduler& scheduler, Clock& clock, Listener listener);
 
     const Pane& at(int pane) const { return m_panes[pane]; }
     void refresh();        ///< requests what the session needs and has not requested yet
@@ -34,11 +36,16 @@ private:
     bool refresh(int index); ///< whether its state has changed
     void submit(int index, const PaneRequest& request);
     void measureLater(int index, const PaneRequest& request);
-    static void noteDelivered(Pane& pane);
+    void measureAtRest(int index);
+    void measureOnTheWay(int index);
+    void submitWaiting();
+    void noteDelivered(int index);
 
     const OpenSession& m_open;
     Scheduler& m_scheduler;
+    Clock& m_clock;
     Listener m_listener;
+    std::unique_ptr<Clock::Timer> m_rest; ///< started anew by each step of a drag
     std::array<Pane, kMaxPanes> m_panes;
     RecentResults m_recent; ///< by pane key
 };

@@ -41,7 +41,7 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
                      Scheduler::Deliver deliver, Clock& clock)
     : m_clock(clock), m_scheduler(executor, deliver), m_writers(executor, deliver),
       m_engineScheduler(executor, deliver),
-      m_panes(m_open, m_scheduler,
+      m_panes(m_open, m_scheduler, clock,
               {[this](int pane) {
                    if (pane == session().activePane) m_layerScan.note(m_panes.at(pane));
                    emit paneChanged(pane);

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -76,23 +78,43 @@ struct ScoreRange {
     float low = -kInfinity, high = kInfinity;
 };
 
+/// A float as an integer of the same order (-0 before 0), and back.
+std::int32_t turned(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7FFFFFFF); }
+std::int32_t keyOf(float score) { return turned(std::bit_cast<std::int32_t>(score)); }
+float scoreOf(std::int32_t key) { return std::bit_cast<float>(turned(key)); }
+
+/// The key at this place from the largest, 1 <= place <= all. Counting needs no branch: a few passes over few keys take
+/// less time than to bring them into an order.
+std::int32_t keyAt(std::span<const std::int32_t> keys, std::int64_t place) {
+    std::int32_t low = *std::ranges::min_element(keys), high = *std::ranges::max_element(keys);
+    while (low < high) {
+        const auto middle = static_cast<std::int32_t>(high - (std::int64_t{high} - low) / 2);
+        std::int32_t count = 0;
+        for (const std::int32_t key : keys) count += key >= middle ? 1 : 0;
+        if (count >= place)
+            low = middle;
+        else
+            high = middle - 1;
+        if (count != place) continue;
+        std::int32_t least = std::numeric_limits<std::int32_t>::max();
+        for (const std::int32_t key : keys) least = std::min(least, key >= middle ? key : least);
+        return least;
+    }
+    return low;
+}
+
 /// Where the `count` best scores most probably end, by a sample of the rows.
 ScoreRange likelyEnd(std::span<const float> scores, std::int64_t count) {
     constexpr std::int64_t kSample = 2048, kSlack = 100; // four standard deviations
     const std::int64_t stride = std::max<std::int64_t>(1, std::ssize(scores) / kSample);
-    std::vector<float> sample;
-    for (std::int64_t i = 0; i < std::ssize(scores); i += stride) sample.push_back(scores[i]);
-    const std::int64_t high = count / stride - kSlack, low = count / stride + kSlack;
-    ScoreRange range;
-    auto begin = sample.begin();
+    std::vector<std::int32_t> sample;
+    for (std::int64_t i = 0; i < std::ssize(scores); i += stride) sample.push_back(keyOf(scores[i]));
     const auto take = [&](std::int64_t place, float& score) {
-        if (place < 0 || place >= std::ssize(sample)) return;
-        std::nth_element(begin, sample.begin() + place, sample.end(), std::greater<>());
-        begin = sample.begin() + place;
-        score = *begin;
+        if (place >= 0 && place < std::ssize(sample)) score = scoreOf(keyAt(sample, place + 1));
     };
-    take(high, range.high);
-    take(low, range.low);
+    ScoreRange range;
+    take(count / stride - kSlack, range.high);
+    take(count / stride + kSlack, range.low);
     return range;
 }
 
@@ -105,24 +127,49 @@ struct WorstKept {
     bool isTied() const { return score == bestEvicted; }
 };
 
-/// Of the `count` best scores, 1 <= count < all: only those near the end are brought into an order.
+/// Bit i: whether it holds of row i of 64. Bytes first, which compilers turn into vector instructions.
+template <class Holds> std::uint64_t bitsOf(const float* scores, const Holds& holds) {
+    std::array<std::uint8_t, 64> bytes;
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = holds(scores[i]) ? 1 : 0;
+    std::uint64_t bits = 0;
+    for (std::size_t eighth = 0; eighth < 8; ++eighth) {
+        std::uint64_t eight = 0;
+        std::memcpy(&eight, bytes.data() + 8 * eighth, 8);
+        bits |= (eight * 0x0102040810204080 >> 56) << (8 * eighth); // the lowest bits of eight bytes, side by side
+    }
+    return bits;
+}
+
+/// The keys of the scores in the range, a small part of all.
+std::vector<std::int32_t> keysIn(std::span<const float> scores, const ScoreRange& range) {
+    const auto isNear = [range](float score) {
+        return (static_cast<int>(score >= range.low) & static_cast<int>(score <= range.high)) != 0;
+    };
+    std::vector<std::int32_t> keys;
+    std::size_t i = 0;
+    for (; i + 64 <= scores.size(); i += 64)
+        for (std::uint64_t bits = bitsOf(scores.data() + i, isNear); bits != 0; bits &= bits - 1)
+            keys.push_back(keyOf(scores[i + static_cast<std::size_t>(std::countr_zero(bits))]));
+    for (; i < scores.size(); ++i)
+        if (isNear(scores[i])) keys.push_back(keyOf(scores[i]));
+    return keys;
+}
+
+std::int64_t countAbove(std::span<const float> scores, float bound) {
+    std::int32_t count = 0; // without a branch
+    for (const float score : scores) count += score > bound ? 1 : 0;
+    return count;
+}
+
+/// Of the `count` best scores, 1 <= count < all: only those near the end are looked at closely.
 WorstKept worstOf(std::span<const float> scores, std::int64_t count) {
-    const auto near = std::make_unique_for_overwrite<float[]>(scores.size() + 1); // one more: no branch
     for (ScoreRange range = likelyEnd(scores, count);; range = {}) {
-        std::int64_t better = 0;
-        float* end = near.get();
-        for (const float score : scores) {
-            *end = score;
-            const std::ptrdiff_t isBetter = score > range.high ? 1 : 0;
-            better += isBetter;
-            end += (score >= range.low ? 1 : 0) - isBetter;
-        }
-        const std::int64_t kept = count - better;
-        if (kept < 1 || kept >= end - near.get()) continue; // the sample misled: all scores are near
-        float* evicted = near.get() + kept;
-        std::nth_element(near.get(), evicted, end, std::greater<>());
-        const float worst = *std::min_element(near.get(), evicted);
-        return {worst, std::count(near.get(), evicted, worst), *evicted};
+        const std::vector<std::int32_t> near = keysIn(scores, range);
+        const std::int64_t kept = count - countAbove(scores, range.high);
+        if (kept < 1 || kept >= std::ssize(near)) continue; // the sample misled: all scores are near
+        const float worst = scoreOf(keyAt(near, kept));
+        const std::int64_t ties = count - countAbove(scores, worst);
+        return {worst, ties, scoreOf(keyAt(near, kept + 1))};
     }
 }
 
@@ -143,9 +190,9 @@ TokenIndex* writeKept(std::span<const float> scores, TokenIndex first, const Wor
 }
 
 bool hasNaN(std::span<const float> scores) {
-    bool found = false;
-    for (const float score : scores) found |= std::isnan(score); // to the end: no branch
-    return found;
+    std::int32_t found = 0;
+    for (const float score : scores) found += std::isnan(score) ? 1 : 0; // to the end: no branch
+    return found > 0;
 }
 
 void refuseNaN(std::span<const float> scores, std::int64_t head) {

@@ -236,14 +236,27 @@ void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double
                       {patch.u1, patch.v0}, {patch.u1, patch.v1}, {patch.u0, patch.v1}, tint);
 }
 
+void ImGuiScenePainter::paintImage(const ImageItem& item, ImDrawList& list) {
+    list.AddImage(idOf(m_textures.image(item)), at({item.box.x, item.box.y}),
+                  at({item.box.right(), item.box.bottom()}));
+}
+
 void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale) {
     if (!item.points || item.points->empty()) return;
     const bool arms = !markerArms(item.marker, item.radius).empty();
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
+    const bool isFilled = item.fill.a > 0 && !arms, isOutlined = stroke.colour.a > 0 && stroke.width > 0;
+    if (constexpr std::size_t kMany = 500; item.points->size() >= kMany && isFilled != isOutlined) {
+        const MarkLayer::Mark mark{item.marker, item.radius, isFilled ? 0 : stroke.width,
+                                   isFilled ? item.fill : stroke.colour};
+        const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
+        const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+        const Box clip{double{low.x}, double{low.y}, double{high.x - low.x}, double{high.y - low.y}};
+        return paintImage(m_layer.paint(*item.points, mark, clip, double{scale.x}, double{scale.y}), list);
+    }
     std::vector<Stamp> stamps;
-    if (item.fill.a > 0 && !arms)
-        stamps.push_back({m_textures.mark(item.marker, item.radius, 0, deviceScale), packed(item.fill)});
-    if (stroke.colour.a > 0 && stroke.width > 0)
+    if (isFilled) stamps.push_back({m_textures.mark(item.marker, item.radius, 0, deviceScale), packed(item.fill)});
+    if (isOutlined)
         stamps.push_back({m_textures.mark(item.marker, item.radius, stroke.width, deviceScale), packed(stroke.colour)});
     for (auto first = stamps.begin();
          first != stamps.end();) { // one after the other only where a page ended between them
@@ -268,8 +281,7 @@ void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double devic
         else if (const auto* text = std::get_if<TextItem>(&drawable))
             paintText(*text, list, deviceScale);
         else if (const auto* image = std::get_if<ImageItem>(&drawable))
-            list.AddImage(idOf(m_textures.image(*image)), at({image->box.x, image->box.y}),
-                          at({image->box.right(), image->box.bottom()}));
+            paintImage(*image, list);
         else if (const auto* cloud = std::get_if<PointCloudItem>(&drawable))
             paintCloud(*cloud, list, deviceScale);
         else if (const auto* clip = std::get_if<PushClipItem>(&drawable))

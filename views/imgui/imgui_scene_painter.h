@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/imgui/mark_layer.h"
 #include "views/imgui/texture_pages.h"
 #include "views/scene/scene.h"
 #include "views/scene/text_service.h"
@@ -23,10 +24,12 @@ public:
 
 private:
     void paintText(const TextItem& item, ImDrawList& list, double deviceScale);
+    void paintImage(const ImageItem& item, ImDrawList& list);
     void paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale);
 
     const TextService& m_text;
     TexturePages m_textures;
+    MarkLayer m_layer;
 };
 
 /// Ear clipping of any simple polygon (either winding): indices of its triangles. O(n^2), for marks of a few dozen

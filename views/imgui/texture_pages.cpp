@@ -7,6 +7,7 @@
 #include <GL/gl.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -53,8 +54,9 @@ std::vector<std::uint8_t> pixelsOf(const TextBitmap& bitmap) {
 }
 
 std::string keyOf(const std::string& utf8, const TextStyle& style, double scale) {
-    return utf8 + '\0' + std::to_string(static_cast<int>(style.face)) + ',' + std::to_string(style.size) + ',' +
-           std::to_string(static_cast<int>(style.weight)) + (style.italic ? "i" : "") + ',' + std::to_string(scale);
+    const std::array<double, 5> rest{static_cast<double>(style.face), style.size, static_cast<double>(style.weight),
+                                     style.italic ? 1.0 : 0.0, scale};
+    return utf8 + std::string(reinterpret_cast<const char*>(rest.data()), sizeof(rest));
 }
 
 /// A mark as its distance function; negative inside.
@@ -178,9 +180,7 @@ TexturePatch TexturePages::text(const std::string& utf8, const TextStyle& style,
 }
 
 TexturePatch TexturePages::mark(Marker marker, double radius, double strokeWidth, double scale) {
-    // Twice as fine as the screen: a mark stands between pixels wherever its token does, and smoothing takes half a
-    // texel.
-    const double fine = 2 * scale;
+    const double fine = kMarkFineness * scale;
     const std::string key = '\1' + std::to_string(static_cast<int>(marker)) + ',' + std::to_string(radius) + ',' +
                             std::to_string(strokeWidth) + ',' + std::to_string(scale);
     if (const auto known = m_runs.find(key); known != m_runs.end()) return known->second;

@@ -212,9 +212,10 @@ ImageItem DensityGrid::painted(const Box& box, const std::vector<Colour>& colour
     auto rgba = std::make_shared<std::vector<std::uint8_t>>(colours.size() * 4, std::uint8_t{0}); // kTransparent
     for (std::size_t i = 0; i < colours.size(); ++i) {
         if (m_tallies[i].count == 0) continue;
-        const Colour colour = withAlpha(colours[i], strengths[m_tallies[i].count]);
+        const Colour colour = colours[i];
         std::uint8_t* pixel = rgba->data() + 4 * i;
-        pixel[0] = colour.r, pixel[1] = colour.g, pixel[2] = colour.b, pixel[3] = colour.a;
+        pixel[0] = colour.r, pixel[1] = colour.g, pixel[2] = colour.b;
+        pixel[3] = static_cast<std::uint8_t>(colour.a * strengths[m_tallies[i].count] + 0.5); // as withAlpha rounds
     }
     ImageItem image;
     image.box = box;

@@ -39,16 +39,16 @@ public:
     /// One point in a cell. `shade` may be NaN, `category` < categories.
     void add(std::size_t index, float shade, std::size_t category) {
         Tally& tally = m_tallies[index];
-        m_most = std::max(m_most, ++tally.count);
+        m_most = std::max<std::int64_t>(m_most, ++tally.count);
         if (m_categories > 0) ++m_byCategory[index * m_categories + category];
         if (std::isnan(shade)) return;
         ++tally.valued;
         tally.shades += static_cast<double>(shade);
     }
     /// Many points in a cell that has none, some with shade 1, the others with 0.
-    void set(std::size_t index, std::int64_t points, std::int64_t shaded) {
+    void set(std::size_t index, std::int32_t points, std::int32_t shaded) {
         m_tallies[index] = {points, points, static_cast<double>(shaded)};
-        m_most = std::max(m_most, points);
+        m_most = std::max<std::int64_t>(m_most, points);
     }
 
     struct Cell {
@@ -77,7 +77,7 @@ private:
     double m_side;
     std::size_t m_columns, m_rows, m_categories;
     struct Tally {
-        std::int64_t count = 0, valued = 0; ///< points, and those with a shade
+        std::int32_t count = 0, valued = 0; ///< points, and those with a shade
         double shades = 0;                  ///< their sum
     };
     std::vector<Tally> m_tallies;           ///< of the cells, row by row

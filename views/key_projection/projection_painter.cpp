@@ -179,9 +179,12 @@ private:
         const Viewport::Range covered = grid.covered();
         const Point from = m_frame.toPixels(covered.xMin, covered.yMax),
                     to = m_frame.toPixels(covered.xMax, covered.yMin);
+        const bool isPlain = m_marks.shade.empty() && m_marks.category.empty() && !m_marks.crowd.keptToo;
+        const Colour plain = withAlpha(m_theme.evicted, fade);
         m_builder.scene().items.push_back(
-            grid.image({from.x, from.y, to.x - from.x, to.y - from.y},
-                       [&](const DensityGrid::Cell& cell) { return withAlpha(cellColour(cell), fade); }));
+            grid.image({from.x, from.y, to.x - from.x, to.y - from.y}, [&](const DensityGrid::Cell& cell) {
+                return isPlain ? plain : withAlpha(cellColour(cell), fade);
+            }));
     }
 
     Colour cellColour(const DensityGrid::Cell& cell) const {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -167,18 +166,25 @@ Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, co
     }
     auto grid = std::make_shared<DensityGrid>(marks.range, marks.category.empty() ? 0 : kCategoryColours);
     const auto cells = cellsOf(marks, projection, *grid);
-    std::vector<StateCounts> counts(grid->cells() + 1); // the last: beyond the range
-    for (std::size_t i = 0; i < cells->size(); ++i) ++counts[(*cells)[i]][placeOf(marks.states[i])];
-    StateCounts inside{};
-    for (std::size_t cell = 0; cell < grid->cells(); ++cell)
-        std::ranges::transform(inside, counts[cell], inside.begin(), std::plus<>());
-    countCrowd(crowd, inside, counts.back());
+    struct Counts {
+        std::int32_t evicted = 0, kept = 0;
+    };
+    std::vector<Counts> counts(grid->cells() + 1); // the last: beyond the range
+    StateCounts inside{}, beyond{};
+    for (std::size_t i = 0; i < cells->size(); ++i) {
+        const TokenState state = marks.states[i];
+        const std::size_t cell = (*cells)[i];
+        ++(cell < grid->cells() ? inside : beyond)[placeOf(state)];
+        counts[cell].evicted += state == TokenState::Evicted ? 1 : 0;
+        counts[cell].kept += state == TokenState::Kept ? 1 : 0;
+    }
+    countCrowd(crowd, inside, beyond);
     crowd.keptToo = crowd.kept > most;
     if (choice != "density" && crowd.evicted <= most && !crowd.keptToo) return crowd;
     if (marks.shade.empty() && marks.category.empty()) {
         for (std::size_t cell = 0; cell < grid->cells(); ++cell) {
-            const std::int64_t kept = crowd.keptToo ? counts[cell][placeOf(TokenState::Kept)] : 0;
-            grid->set(cell, counts[cell][placeOf(TokenState::Evicted)] + kept, kept);
+            const std::int32_t kept = crowd.keptToo ? counts[cell].kept : 0;
+            grid->set(cell, counts[cell].evicted + kept, kept);
         }
     } else {
         addShaded(*grid, *cells, marks, TokenState::Evicted);

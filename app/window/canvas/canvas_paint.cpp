@@ -18,6 +18,9 @@
 #include <backends/imgui_impl_opengl3.h>
 #include <imgui.h>
 
+#include <set>
+#include <utility>
+
 namespace kvscope {
 
 namespace {
@@ -53,6 +56,8 @@ public:
     bool makeCurrent() { return m_context.makeCurrent(&m_surface); } ///< false: the context is lost
     QOpenGLFunctions& gl() { return *m_context.functions(); }
 
+    std::set<CanvasWidget*> due; ///< canvases that draw before they are next shown
+
 private:
     QOffscreenSurface m_surface;
     QOpenGLContext m_context;
@@ -81,9 +86,14 @@ struct CanvasWidget::Renderer {
     Renderer(const Renderer&) = delete;
     Renderer& operator=(const Renderer&) = delete;
 
-    QImage draw(const Scene& scene, QSize pixels) {
+    /// OpenGL draws while this thread goes on; `read` waits for it.
+    void draw(const Scene& scene, QSize pixels) {
         const Colour ground = scene.background.a > 0 ? scene.background : chrome().canvas;
-        if (!shared->isUsable() || !shared->makeCurrent()) return paintedByQt(scene, pixels, ground);
+        painted = {};
+        if (!shared->isUsable() || !shared->makeCurrent()) {
+            painted = paintedByQt(scene, pixels, ground);
+            return;
+        }
         QOpenGLFunctions& gl = shared->gl();
         if (!target || target->size() != pixels) target = std::make_unique<QOpenGLFramebufferObject>(pixels);
         target->bind();
@@ -91,11 +101,18 @@ struct CanvasWidget::Renderer {
         gl.glClearColor(ground.r / 255.F, ground.g / 255.F, ground.b / 255.F, 1);
         gl.glClear(GL_COLOR_BUFFER_BIT);
         if (scene.width > 0 && scene.height > 0) drawItems(scene, pixels);
-        QImage image(pixels, QImage::Format_RGB32);
-        gl.glPixelStorei(GL_PACK_ALIGNMENT, 4);
-        gl.glReadPixels(0, 0, pixels.width(), pixels.height(), GL_BGRA, GL_UNSIGNED_BYTE, image.bits());
+        gl.glFlush();
+    }
+    void read(QImage& image) {
+        if (!painted.isNull() || !shared->makeCurrent()) {
+            image = std::move(painted);
+            return;
+        }
+        target->bind();
+        if (image.size() != target->size()) image = QImage(target->size(), QImage::Format_RGB32);
+        shared->gl().glPixelStorei(GL_PACK_ALIGNMENT, 4);
+        shared->gl().glReadPixels(0, 0, image.width(), image.height(), GL_BGRA, GL_UNSIGNED_BYTE, image.bits());
         image.mirror(); // OpenGL's first row is the lowest
-        return image;
     }
     void drawItems(const Scene& scene, QSize pixels) {
         ImGuiIO& io = ImGui::GetIO();
@@ -113,6 +130,7 @@ struct CanvasWidget::Renderer {
     std::shared_ptr<SharedContext> shared = SharedContext::get();
     std::unique_ptr<ImGuiScenePainter> painter;
     std::unique_ptr<QOpenGLFramebufferObject> target;
+    QImage painted; ///< without OpenGL
 };
 
 CanvasWidget::CanvasWidget(const TextService& text, Builder builder, QWidget* parent)
@@ -121,10 +139,13 @@ CanvasWidget::CanvasWidget(const TextService& text, Builder builder, QWidget* pa
     setAttribute(Qt::WA_OpaquePaintEvent);
 }
 
-CanvasWidget::~CanvasWidget() = default;
+CanvasWidget::~CanvasWidget() {
+    if (m_renderer) m_renderer->shared->due.erase(this);
+}
 
 void CanvasWidget::redraw() {
     m_redraw = true;
+    if (m_renderer) m_renderer->shared->due.insert(this);
     update();
 }
 
@@ -152,20 +173,33 @@ void CanvasWidget::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
 }
 
-const QImage& CanvasWidget::picture() {
+void CanvasWidget::draw() {
     const QSize pixels = (QSizeF(size()) * devicePixelRatioF()).toSize();
-    const bool isNew = std::exchange(m_redraw, false) || m_picture.size() != pixels;
-    if (!isNew || pixels.isEmpty()) return m_picture;
+    const bool isNew = std::exchange(m_redraw, false) || m_drawn != pixels;
     if (!m_renderer) m_renderer = std::make_unique<Renderer>(m_text);
+    m_renderer->shared->due.erase(this);
+    if (!isNew || pixels.isEmpty()) return;
     const auto own = static_cast<std::ptrdiff_t>(scene().items.size());
     addOverlays(m_scene);
-    m_picture = m_renderer->draw(m_scene, pixels);
+    m_renderer->draw(m_scene, pixels);
     m_scene.items.erase(m_scene.items.begin() + own, m_scene.items.end());
+    m_drawn = pixels;
+    m_isRead = false;
+}
+
+const QImage& CanvasWidget::picture() {
+    draw();
+    if (std::exchange(m_isRead, true)) return m_picture;
+    m_renderer->read(m_picture);
     ++m_frames;
     return m_picture;
 }
 
+/// All canvases that are due draw before the first is read: OpenGL draws one while the scene of the next is built.
 void CanvasWidget::paintEvent(QPaintEvent*) {
+    draw();
+    for (CanvasWidget* other : std::set(m_renderer->shared->due))
+        if (other->isVisible() && other->window() == window()) other->draw();
     QPainter(this).drawImage(rect(), picture());
     emit painted();
 }

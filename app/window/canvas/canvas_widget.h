@@ -83,6 +83,7 @@ private:
     void outline(Point at, bool finished);
     void finishOutline(Point at);
     void redraw(); ///< the same scene, with other overlays
+    void draw();   ///< what is due; `picture` reads it
     std::optional<Box> bandToDraw() const;
     void addOverlays(Scene& picture) const; ///< rubber band, focus ring, fading
 
@@ -90,7 +91,9 @@ private:
     Builder m_builder;
     Scene m_scene;
     QImage m_picture;
-    bool m_dirty = true, m_redraw = true, m_faded = false, m_focusByKeyboard = false, m_readsText = false;
+    QSize m_drawn; ///< device pixels of what was drawn last
+    bool m_dirty = true, m_redraw = true, m_isRead = true, m_faded = false, m_focusByKeyboard = false,
+         m_readsText = false;
     int m_frames = 0;
     std::unique_ptr<Renderer> m_renderer;
 

@@ -230,8 +230,11 @@ void ViewCanvas::invalidateChanged() {
     if (!isVisible() || !m_pictured) return invalidate();
     const DrawnView now = drawn();
     const double scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
-    if (!m_pictured->isOf(m_view, now.input, now.options, shownRange(m_workbench.session(), m_view), scroll)) {
+    const auto range = shownRange(m_workbench.session(), m_view);
+    if (!m_pictured->isOf(m_view, now.input, now.options, range, scroll)) {
         m_canvas->invalidate();
+        m_pictured =
+            std::make_unique<Pictured>(now.input, now.options, range, scroll); // a step tells each pane's change
         emit drawnChanged(); // a frame that is already due draws the new picture before the queued refresh
     }
     refreshSoon();

@@ -1,0 +1,85 @@
+// Each pixel of the layer holds the share of the ground that still shows: a mark multiplies it by what the mark lets
+// through there. Marks lie at 32nds of a pixel, so that their pixels are computed once for all marks.
+#include "views/imgui/mark_layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace kvscope {
+
+namespace {
+
+/// As a texture is sampled, with nothing beyond the edges; pixel (0, 0) has its middle at (0.5, 0.5).
+double smoothed(const MarkerBitmap& bitmap, double x, double y) {
+    const auto at = [&](double column, double row) {
+        const bool inside = column >= 0 && row >= 0 && column < bitmap.size && row < bitmap.size;
+        return inside ? static_cast<double>(bitmap.coverage[static_cast<std::size_t>(row * bitmap.size + column)]) : 0;
+    };
+    const double left = std::floor(x - 0.5), top = std::floor(y - 0.5), dx = x - 0.5 - left, dy = y - 0.5 - top;
+    return (1 - dy) * ((1 - dx) * at(left, top) + dx * at(left + 1, top)) +
+           dy * ((1 - dx) * at(left, top + 1) + dx * at(left + 1, top + 1));
+}
+
+} // namespace
+
+const float* MarkLayer::Stamps::at(int phaseX, int phaseY) {
+    std::vector<float>& stamp = byPhase[static_cast<std::size_t>(phaseY * kPhases + phaseX)];
+    if (!stamp.empty()) return stamp.data();
+    const auto texel = [](int pixel, int phase) {
+        return kMarkFineness * (pixel + 0.5 - static_cast<double>(phase) / kPhases);
+    };
+    for (int row = 0; row < side; ++row)
+        for (int column = 0; column < side; ++column)
+            stamp.push_back(static_cast<float>(smoothed(bitmap, texel(column, phaseX), texel(row, phaseY)) / 255));
+    return stamp.data();
+}
+
+MarkLayer::Stamps& MarkLayer::stampsOf(const Mark& mark, double scale) {
+    constexpr std::size_t kMostMarks = 64;
+    if (m_stamps.size() > kMostMarks) m_stamps.clear();
+    Stamps& stamps = m_stamps[{mark.marker, mark.radius, mark.strokeWidth, scale}];
+    if (stamps.side > 0) return stamps;
+    const double fine = kMarkFineness * scale;
+    stamps.bitmap = rasteriseMarker(mark.marker, mark.radius * fine, mark.strokeWidth * fine);
+    stamps.side = static_cast<int>(std::ceil(stamps.bitmap.size / kMarkFineness)) + 1;
+    return stamps;
+}
+
+ImageItem MarkLayer::paint(const std::vector<Point>& points, const Mark& mark, const Box& clip, double scaleX,
+                           double scaleY) {
+    Stamps& stamps = stampsOf(mark, scaleX);
+    const int side = stamps.side;
+    const double half = stamps.bitmap.size / kMarkFineness / 2;
+    const int left = static_cast<int>(std::floor(clip.x * scaleX)) - side,
+              top = static_cast<int>(std::floor(clip.y * scaleY)) - side,
+              width = static_cast<int>(std::ceil(clip.right() * scaleX)) - left + side,
+              height = static_cast<int>(std::ceil(clip.bottom() * scaleY)) - top + side;
+    m_open.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 1.0F);
+    const float opacity = static_cast<float>(mark.colour.a) / 255;
+    for (const Point& point : points) {
+        // Corner in 32nds of a pixel of the layer.
+        const double x = std::round((point.x * scaleX - half - left) * kPhases),
+                     y = std::round((point.y * scaleY - half - top) * kPhases);
+        if (!(x >= 0 && y >= 0 && x < (width - side) * kPhases && y < (height - side) * kPhases)) continue;
+        const int column = static_cast<int>(x) / kPhases, row = static_cast<int>(y) / kPhases;
+        const float* stamp = stamps.at(static_cast<int>(x) % kPhases, static_cast<int>(y) % kPhases);
+        float* open = m_open.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + column;
+        for (int i = 0; i < side; ++i, open += width, stamp += side)
+            for (int j = 0; j < side; ++j) open[j] *= 1 - opacity * stamp[j];
+    }
+    auto rgba = std::make_shared<std::vector<std::uint8_t>>(m_open.size() * 4);
+    std::array<std::uint8_t, 4> pixel{mark.colour.r, mark.colour.g, mark.colour.b, 0};
+    for (std::size_t i = 0; i < m_open.size(); ++i) {
+        pixel[3] = static_cast<std::uint8_t>(255.5F - 255 * m_open[i]);
+        std::memcpy(rgba->data() + 4 * i, pixel.data(), pixel.size());
+    }
+    ImageItem image;
+    image.box = {left / scaleX, top / scaleY, width / scaleX, height / scaleY};
+    image.width = width;
+    image.height = height;
+    image.rgba = std::move(rgba);
+    return image;
+}
+
+} // namespace kvscope
