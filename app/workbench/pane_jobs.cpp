@@ -77,6 +77,7 @@ void PaneJobs::measureLater(int index, const PaneRequest& request) {
 /// The pause begins anew with the frame of the step, however long that took.
 void PaneJobs::measureAtRest(int index) {
     m_scheduler.cancel(slotOf(index));
+    m_panes[index].progress = 0;
     m_rest->start(kRest);
     m_listener.afterFrame([this, index, key = m_panes[index].key] {
         Pane& pane = m_panes[index];
@@ -102,7 +103,8 @@ void PaneJobs::measureOnTheWay(int index) {
 
 void PaneJobs::submitWaiting() {
     for (int index = 0; index < kMaxPanes; ++index)
-        if (m_panes[index].state == JobState::Waiting) submit(index, *m_open.paneRequest(index));
+        if (m_panes[index].state == JobState::Waiting)
+            if (const auto request = m_open.paneRequest(index)) submit(index, *request);
 }
 
 /// The choice is a job, its measuring the next one in the same slot: behind the choices of the other panes, so that a

@@ -15,6 +15,10 @@ namespace kvscope {
 
 namespace {
 
+/// A cloud with so few pixels of its clip for a mark is painted as one picture, whose cost grows with the pixels; that
+/// of textured squares grows with the marks.
+constexpr double kPixelsForMark = 256;
+
 ImU32 packed(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, colour.a); }
 
 ImVec2 at(Point point) { return {static_cast<float>(point.x), static_cast<float>(point.y)}; }
@@ -246,12 +250,13 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list,
     const bool arms = !markerArms(item.marker, item.radius).empty();
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
     const bool isFilled = item.fill.a > 0 && !arms, isOutlined = stroke.colour.a > 0 && stroke.width > 0;
-    if (constexpr std::size_t kMany = 500; item.points->size() >= kMany && isFilled != isOutlined) {
+    const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
+    const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+    const Box clip{double{low.x}, double{low.y}, double{high.x - low.x}, double{high.y - low.y}};
+    const double pixels = clip.width * double{scale.x} * clip.height * double{scale.y};
+    if (isFilled != isOutlined && pixels <= kPixelsForMark * static_cast<double>(item.points->size())) {
         const MarkLayer::Mark mark{item.marker, item.radius, isFilled ? 0 : stroke.width,
                                    isFilled ? item.fill : stroke.colour};
-        const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
-        const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-        const Box clip{double{low.x}, double{low.y}, double{high.x - low.x}, double{high.y - low.y}};
         return paintImage(m_layer.paint(*item.points, mark, clip, double{scale.x}, double{scale.y}), list);
     }
     std::vector<Stamp> stamps;

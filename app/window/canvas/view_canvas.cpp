@@ -257,10 +257,12 @@ void ViewCanvas::refresh() {
     emit drawnChanged();
 }
 
+/// A pane whose numbers alone are missing is busy once they are being measured: in a drag they wait.
 bool ViewCanvas::isBusy(const DrawnView& drawn) const {
     const auto pane = static_cast<std::size_t>(m_pane);
-    return drawn.isOutdated ||
-           (m_view.card().perPane && pane < drawn.input.panes.size() && drawn.input.panes[pane].computing);
+    const bool isMeasuring = m_view.card().perPane && pane < drawn.input.panes.size() &&
+                             drawn.input.panes[pane].computing && m_workbench.progress(m_pane) > 0;
+    return drawn.isOutdated || isMeasuring;
 }
 
 void ViewCanvas::followAge(const DrawnView& drawn) {
