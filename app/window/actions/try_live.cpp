@@ -78,7 +78,7 @@ TryLive::TryLive(NoticeStrip& notices, QWidget* window) : QObject(window), m_not
         Qt::QueuedConnection);
 }
 
-TryLive::~TryLive() { stop(); }
+TryLive::~TryLive() { endStep(); } // the window's notices are deleted before it
 
 QString TryLive::folder() {
     return QDir(QStandardPaths::writableLocation(QStandardPaths::GenericCacheLocation)).filePath("kvscope/live");
@@ -243,7 +243,7 @@ void TryLive::step(const QString& text) {
     m_notices.retell("tryLive", text + "…");
 }
 
-void TryLive::stop() {
+void TryLive::endStep() {
     m_then = nullptr;
     m_isBusy = false;
     m_step.clear();
@@ -252,6 +252,10 @@ void TryLive::stop() {
         m_process.waitForFinished(500);
     }
     QCoreApplication::removePostedEvents(this, QEvent::MetaCall); // its end is nobody's then
+}
+
+void TryLive::stop() {
+    endStep();
     m_notices.dismiss("tryLive");
 }
 

@@ -43,7 +43,8 @@ private:
     void run(const QString& program, const QStringList& arguments, Then then);
     void readOutput();
     void step(const QString& text);
-    void stop(); ///< ends what runs
+    void stop();    ///< ends what runs, and takes its notice away
+    void endStep(); ///< ends what runs
     void fail(const QString& message);
     void failMaking(); ///< with what the process said
 

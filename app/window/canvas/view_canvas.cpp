@@ -88,6 +88,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
 }
 
 void ViewCanvas::connectWorkbench() {
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_pictured = nullptr; }); // it holds the old one
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
@@ -106,7 +107,7 @@ void ViewCanvas::connectWorkbench() {
     });
     connect(&m_workbench, &Workbench::paneChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed) {
-        if (changed == m_pane && m_note->isVisible()) showAge(drawn());
+        if (changed == m_pane && isVisible()) followAge(drawn());
     });
 }
 
