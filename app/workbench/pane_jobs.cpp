@@ -10,9 +10,9 @@ namespace kvscope {
 
 namespace {
 
-/// In a drag that is faster than the measures they wait until it rests this long, and would else slow the picture down.
+/// When a drag's steps come faster than they are measured, measuring waits for this pause: it would slow the pictures.
 constexpr std::chrono::milliseconds kRest{80};
-/// But this often one is made on the way, for numbers that follow.
+/// During a longer drag each pane is still measured this often, so that its numbers follow.
 constexpr std::chrono::milliseconds kOnTheWay{500};
 
 std::string slotOf(int pane) { return "pane " + std::to_string(pane); }

@@ -1,12 +1,10 @@
 // What the answer of a live context needs: asked of the worker once, and what kept lists make of it against loops over
 // their tokens. The worker has no model: its numbers are functions of the places.
-#include "app/live/live_context.h"
 #include "app/study/answer_needs.h"
 #include "app/study/live_rows.h"
 #include "app/study/makers/view_data_maker.h"
-#include "tests/live/fake_worker.h"
+#include "tests/app/answer_context.h"
 #include "tests/support/cpu_runner.h"
-#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 #include "views/answer_needs/answer_needs_data.h"
 
@@ -16,26 +14,9 @@
 #include <random>
 
 using namespace kvscope;
-using testing::FakeWorker;
+using namespace kvscope::testing;
 
 namespace {
-
-constexpr TokenIndex kCut = 61;
-
-std::shared_ptr<MemoryCapture> contextWith(bool hasAnswer) {
-    auto made = makeRandomCapture(7, 83, 2, 4, 2, 16);
-    made->tokenTable.segments = {{0, kCut, SegmentKind::Context}, {kCut, hasAnswer ? 75 : 83, SegmentKind::Question}};
-    if (hasAnswer) made->tokenTable.segments.push_back({75, 83, SegmentKind::Answer});
-    return made;
-}
-
-std::shared_ptr<const live::LiveCapture> opened(const FakeWorker& fake, const char* mode = "right") {
-    live::LiveDescription description;
-    description.command = fake.command(mode);
-    description.model.path = "tiny";
-    description.parts = {{SegmentKind::Context, "ignored"}};
-    return live::openLive(description, {});
-}
 
 double scoreAt(int layer, int head, TokenIndex token) {
     return (100 * layer + 10 * head + static_cast<double>(token) / 8) * (token % 2 == 0 ? 1 : -1);

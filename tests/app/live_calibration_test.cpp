@@ -1,14 +1,12 @@
 // Calibration of a live context: its triples against losses that are asked for one by one, what is shown where the
 // model cannot be asked, and what a click on r* adopts. The worker has no model: its losses are functions of the kept
 // bits.
-#include "app/live/live_context.h"
 #include "app/study/live_calibration.h"
 #include "app/study/live_rows.h"
 #include "app/study/makers/view_data_maker.h"
 #include "core/run/calibrated_budget.h"
-#include "tests/live/fake_worker.h"
+#include "tests/app/answer_context.h"
 #include "tests/support/cpu_runner.h"
-#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 #include "views/calibration/calibration_data.h"
 #include "views/calibration/calibration_picture.h"
@@ -16,18 +14,9 @@
 #include <QtTest>
 
 using namespace kvscope;
-using testing::FakeWorker;
+using namespace kvscope::testing;
 
 namespace {
-
-constexpr TokenIndex kCut = 61;
-
-std::shared_ptr<MemoryCapture> contextWith(bool hasAnswer) {
-    auto made = makeRandomCapture(7, 83, 2, 4, 2, 16);
-    made->tokenTable.segments = {{0, kCut, SegmentKind::Context}, {kCut, hasAnswer ? 75 : 83, SegmentKind::Question}};
-    if (hasAnswer) made->tokenTable.segments.push_back({75, 83, SegmentKind::Answer});
-    return made;
-}
 
 /// A live context, and what the calibration view shows of it.
 struct Live {
@@ -37,11 +26,7 @@ struct Live {
     ParameterValues options{viewById("calibration").card().options};
 
     explicit Live(bool hasAnswer = true, const char* mode = "right") : fake(contextWith(hasAnswer).get()) {
-        live::LiveDescription description;
-        description.command = fake.command(mode);
-        description.model.path = "tiny";
-        description.parts = {{SegmentKind::Context, "ignored"}};
-        capture = live::openLive(description, {});
+        capture = opened(fake, mode);
     }
     PaneRequest pane(const char* spec, const char* cut = "61") const {
         RunRequest run;

@@ -88,7 +88,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
 }
 
 void ViewCanvas::connectWorkbench() {
-    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_pictured = nullptr; }); // it holds the old one
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_pictured = nullptr; }); // keeps it open
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
@@ -234,8 +234,7 @@ void ViewCanvas::invalidateChanged() {
     const auto range = shownRange(m_workbench.session(), m_view);
     if (!m_pictured->isOf(m_view, now.input, now.options, range, scroll)) {
         m_canvas->invalidate();
-        m_pictured =
-            std::make_unique<Pictured>(now.input, now.options, range, scroll); // a step tells each pane's change
+        m_pictured = std::make_unique<Pictured>(now.input, now.options, range, scroll); // a step is told for each pane
         emit drawnChanged(); // a frame that is already due draws the new picture before the queued refresh
     }
     refreshSoon();
