@@ -88,7 +88,8 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
 }
 
 void ViewCanvas::connectWorkbench() {
-    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_pictured = nullptr; }); // keeps it open
+    // A canvas that is not painted again would keep the old capture open.
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_pictured = nullptr; });
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);

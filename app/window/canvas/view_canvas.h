@@ -121,7 +121,7 @@ private:
     QLabel* m_note;              ///< what an old picture shows, and how far the new one is
     std::unique_ptr<Clock::Timer> m_aging;
     struct Pictured;
-    std::unique_ptr<Pictured> m_pictured; ///< what the canvas's scene was built from; null before the first
+    std::unique_ptr<Pictured> m_pictured; ///< what the canvas's scene is built from; null before a capture's first
     bool m_isRefreshQueued = false;
     std::string m_range; ///< of colours, with another capture; as drawn
     DataState m_seen;    ///< as of the last change of the view's data
