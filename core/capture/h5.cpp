@@ -47,6 +47,16 @@ Handle accessList(bool buffered) {
     return access;
 }
 
+/// Throws where a child that reads the file's metadata first does not come to its end.
+void tryMetadata(const std::string& path, bool buffered) {
+    const auto start = [&] {
+        const Guard guard;
+        return Probe(path, accessList(buffered));
+    };
+    for (int left = Probe::kChildren - 1; !start().finish(left); --left) {
+    }
+}
+
 std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string& name) {
     const Handle space(H5Dget_space(set), H5Sclose);
     const int rank = space ? H5Sget_simple_extent_ndims(space) : -1;
@@ -181,7 +191,6 @@ File File::openForReading(const std::string& path) {
         if (errno == ENOENT) state->fail("there is no such file", {}, "Check the name");
         state->fail("the file may not be read", {}, "Ask for the right to read it");
     }
-    std::unique_ptr<Probe> probe;
     bool buffered = false;
     {
         const Guard guard;
@@ -189,9 +198,8 @@ File File::openForReading(const std::string& path) {
             state->fail("this is not an HDF5 file", {},
                         "Open a capture written by kvscope-capture, or convert it first");
         buffered = turnOfBuffered(path);
-        probe = std::make_unique<Probe>(path, accessList(buffered));
     }
-    probe->finish();
+    tryMetadata(path, buffered);
     const Guard guard;
     const Handle access = accessList(buffered);
     state->id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);

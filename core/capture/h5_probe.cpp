@@ -32,7 +32,7 @@ namespace {
 
 constexpr rlim_t kMemory = rlim_t{1} << 30;                // bytes, beyond what the process has
 constexpr int kSecondsPerObject = 2, kSecondsPerFile = 60; // of the processor
-constexpr int kMostSilence = 30'000;                       // milliseconds without a new object
+constexpr int kMostSilence = 30'000 / Probe::kChildren;    // milliseconds without a new object
 constexpr hsize_t kMostBytes = 1 << 24;                    // of an attribute or data set that is read as a whole
 constexpr int kMostDepth = 64;
 
@@ -231,7 +231,8 @@ std::string Probe::await() {
     for (;;) {
         const int ready = ::poll(&waiting, 1, kMostSilence);
         if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0) return "the file's metadata cannot be read: the disk does not answer";
+        m_isSilent = ready <= 0;
+        if (m_isSilent) return "the file's metadata cannot be read: the disk does not answer";
         char pulses[256];
         if (::read(m_pulse, pulses, sizeof pulses) <= 0) break;
     }
@@ -252,15 +253,16 @@ std::string Probe::await() {
     return fmt::format("the file is damaged: the HDF5 library crashes when it reads it (signal {})", signal);
 }
 
-void Probe::finish() {
+bool Probe::finish(int childrenLeft) {
     const bool asked = m_child > 0;
     std::string verdict = asked ? await() : "the file could not be checked: the system starts no process for it";
+    if (m_isSilent && childrenLeft > 0) return false;
     const std::lock_guard lock(g_verdictMutex);
     if (m_hasVerdict) g_verdicts[m_key] = verdict; // otherwise the next opening asks again
     const auto known = g_verdicts.find(m_key);
     const bool isOfFile = m_hasVerdict || (!asked && known != g_verdicts.end());
     if (isOfFile) verdict = known->second;
-    if (verdict.empty()) return;
+    if (verdict.empty()) return true;
     throw Error(
         {verdict, "", isOfFile ? "Copy or capture it again" : "Close other programs or try again later", m_path});
 }

@@ -17,22 +17,32 @@ namespace kvscope::h5 {
 /// The child is forked and executes no program: Python modules and test programs have none, and loading this program's
 /// libraries would take longer than the reading. That is safe among threads: the caller holds the mutex that serialises
 /// HDF5 while this forks (never while it waits), glibc keeps its heap usable in the child, and the child calls nothing
-/// but HDF5 and the kernel. It cannot write files, has no other file open, and dies with its parent.
+/// but HDF5 and the kernel. It cannot write files, has no other file open, and dies with its parent. Only the heap of
+/// GCC's address sanitizer is not kept usable: a lock that another thread held stays locked, and the child waits for
+/// ever. There a silent child is followed by others before the disk is blamed.
 class Probe {
 public:
+#ifdef __SANITIZE_ADDRESS__
+    static constexpr int kChildren = 10;
+#else
+    static constexpr int kChildren = 1;
+#endif
     /// Forks unless the verdict is known. The caller holds a Guard.
     Probe(std::string path, hid_t access);
     ~Probe();
     Probe(const Probe&) = delete;
     Probe& operator=(const Probe&) = delete;
 
-    void finish(); ///< waits; throws Error. The caller holds no Guard.
+    /// Waits; throws Error. False: the child was silent, and the next of `childrenLeft` may not be. The caller holds no
+    /// Guard.
+    bool finish(int childrenLeft);
 
 private:
     std::string await(); ///< the sentence on the file; empty: the child has read everything
 
     std::string m_path, m_key;
     bool m_hasVerdict = false;      ///< the child ended by itself or by its limits
+    bool m_isSilent = false;        ///< nothing was heard of it for too long
     int m_child = -1, m_pulse = -1; ///< process, and the pipe on which it reports each object
 };
 
