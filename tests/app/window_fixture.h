@@ -40,7 +40,7 @@ struct OpenWindow : WindowParts {
         const auto areThere = [this] { return bench.capture() && idle(); };
         while (!until(areThere) && clock.expireNext()) { // the numbers of a drag wait for its rest
         }
-        QVERIFY(areThere());
+        QVERIFY2(areThere(), qPrintable(window.notices().messages().join(" | ")));
         arrange();
     }
     PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
