@@ -246,10 +246,10 @@ void ImGuiScenePainter::paintImage(const ImageItem& item, ImDrawList& list) {
 }
 
 void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale) {
-    if (!item.points || item.points->empty()) return;
     const bool arms = !markerArms(item.marker, item.radius).empty();
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
     const bool isFilled = item.fill.a > 0 && !arms, isOutlined = stroke.colour.a > 0 && stroke.width > 0;
+    if ((!isFilled && !isOutlined) || !item.points || item.points->empty()) return;
     const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
     const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
     const Box clip{double{low.x}, double{low.y}, double{high.x - low.x}, double{high.y - low.y}};
