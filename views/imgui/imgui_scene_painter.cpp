@@ -272,6 +272,19 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list,
     }
 }
 
+/// A small circle is a mark: as a polygon with smoothed edges it would cost a hundred triangles.
+void ImGuiScenePainter::paintCircle(const CircleItem& item, ImDrawList& list, double deviceScale) {
+    constexpr double kLargestMark = 8;
+    if (item.radius > kLargestMark || !item.stroke.dash.empty())
+        return drawCircle(list, item.centre, item.radius, item.fill, item.stroke);
+    PointCloudItem mark;
+    mark.points = std::make_shared<const std::vector<Point>>(1, item.centre);
+    mark.radius = item.radius;
+    mark.fill = item.fill;
+    mark.stroke = item.stroke;
+    paintCloud(mark, list, deviceScale);
+}
+
 void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double deviceScale) {
     m_textures.beginFrame();
     for (const Drawable& drawable : scene.items) {
@@ -282,7 +295,7 @@ void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double devic
         else if (const auto* polygon = std::get_if<PolygonItem>(&drawable))
             drawPolygon(list, polygon->points, polygon->fill, polygon->stroke);
         else if (const auto* circle = std::get_if<CircleItem>(&drawable))
-            drawCircle(list, circle->centre, circle->radius, circle->fill, circle->stroke);
+            paintCircle(*circle, list, deviceScale);
         else if (const auto* text = std::get_if<TextItem>(&drawable))
             paintText(*text, list, deviceScale);
         else if (const auto* image = std::get_if<ImageItem>(&drawable))
