@@ -165,8 +165,8 @@ QPainterPath outlinesOf(const TextItem& item) {
 }
 
 bool isPainted(const PointCloudItem& cloud) {
-    return cloud.points && !cloud.points->empty() &&
-           (cloud.fill.a != 0 || (cloud.stroke.colour.a != 0 && cloud.stroke.width > 0));
+    return (cloud.fill.a != 0 || (cloud.stroke.colour.a != 0 && cloud.stroke.width > 0)) && cloud.points &&
+           !cloud.points->empty();
 }
 
 QImage rasterised(const Scene& scene, const PointCloudItem& cloud, double dpi) {

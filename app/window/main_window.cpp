@@ -326,7 +326,8 @@ void MainWindow::followTitle() {
     if (const auto& second = m_workbench.second().capture(); second && session.isEmpty())
         name = tr("%1 and %2").arg(capture, fromUtf8(second->info().fileName));
     setWindowTitle(name.isEmpty() ? tr("KVScope") : tr("%1[*] – KVScope").arg(name));
-    setWindowModified(!session.isEmpty() && !m_workbench.history().isSaved());
+    const bool isModified = !session.isEmpty() && !m_workbench.history().isSaved();
+    if (isModified != isWindowModified()) setWindowModified(isModified); // Qt tells the window system in any case
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {

@@ -27,6 +27,28 @@ void shortenErrors(ViewInput& input) {
     if (isBroken && namesFile(input.data.error, *input.capture)) input.data.error = said;
 }
 
+bool differInBudgetAlone(const RunRequest& a, const RunRequest& b) {
+    return a.capture == b.capture && a.layer == b.layer && a.cut.token == b.cut.token && a.policy == b.policy &&
+           a.seed == b.seed && a.random == b.random && a.recorded == b.recorded;
+}
+
+/// What a drag of the budget has measured on the way in the place of older numbers: of all panes, or of none where that
+/// would compare two steps of the drag.
+ViewInput measuredSince(ViewInput drawn, const ViewInput& now) {
+    const ViewInput older = drawn;
+    for (std::size_t i = 0; i < drawn.panes.size(); ++i) {
+        PaneData& pane = drawn.panes[i];
+        if (drawn.panes.size() != now.panes.size() || !pane.result || !now.panes[i].result || !now.panes[i].measured ||
+            !differInBudgetAlone(now.panes[i].measured->request, pane.result->request))
+            return older;
+        pane.result = pane.measured = now.panes[i].measured;
+        const auto budgetIn = [](const PaneData& of) { return of.result->request.budget; };
+        const bool isOneBudget = budgetIn(now.panes[i]) == budgetIn(now.panes[0]);
+        if (isOneBudget && !(budgetIn(pane) == budgetIn(drawn.panes[0]))) return older;
+    }
+    return drawn;
+}
+
 } // namespace
 
 bool namesFile(const std::string& error, const CaptureReader& capture) {
@@ -41,7 +63,10 @@ DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, Paramete
     const bool isComputing = now.data.computing || std::ranges::any_of(panes, &PaneData::computing);
     const bool hasPicture = view.whyNoPicture(now, options).empty();
     if (const auto latest = m_latest.find(key); !hasPicture && isComputing && latest != m_latest.end()) {
-        DrawnView kept = latest->second;
+        DrawnView& kept = latest->second;
+        if (ViewInput since = measuredSince(kept.input, now);
+            view.card().data.empty() && view.whyNoPicture(since, kept.options).empty())
+            kept.input = std::move(since);
         kept.input.focus = std::move(now.focus);
         kept.input.opened = std::move(now.opened);
         kept.input.cursor = now.cursor;

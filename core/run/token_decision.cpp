@@ -129,12 +129,15 @@ double largestMargin(const std::vector<QueryHeadDecision>& heads) {
     return largest;
 }
 
-/// The outcome of select for one token of one head at a given budget.
-bool keptAt(std::span<const float> scores, TokenIndex token, const Protection& wanted, std::int64_t budget) {
+/// The outcome of select for one token of one head at a given budget; `rank` is the token's among all.
+bool keptAt(std::span<const float> scores, TokenIndex token, std::int64_t rank, const Protection& wanted,
+            std::int64_t budget) {
     const auto n = static_cast<std::int64_t>(scores.size());
     const Protection fitted = wanted.within(budget, n);
     if (token < fitted.first || token >= n - fitted.last) return true;
-    return betterIn(scores, fitted.first, n - fitted.last, token) < budget - fitted.first - fitted.last;
+    const std::int64_t better =
+        rank - betterIn(scores, 0, fitted.first, token) - betterIn(scores, n - fitted.last, n, token);
+    return better < budget - fitted.first - fitted.last;
 }
 
 /// Kept sets grow with the budget: one more token is either one more rank or one more protected token, and a token that
@@ -142,9 +145,10 @@ bool keptAt(std::span<const float> scores, TokenIndex token, const Protection& w
 std::int64_t smallestLayerCount(std::span<const float> scores, TokenIndex token, const Policy& policy,
                                 const ParameterValues& values) {
     std::int64_t tooSmall = 0, enough = static_cast<std::int64_t>(scores.size());
+    const std::int64_t rank = betterIn(scores, 0, enough, token);
     while (enough - tooSmall > 1) {
         const std::int64_t middle = (tooSmall + enough) / 2;
-        if (keptAt(scores, token, policy.protection(values, middle), middle))
+        if (keptAt(scores, token, rank, policy.protection(values, middle), middle))
             enough = middle;
         else
             tooSmall = middle;

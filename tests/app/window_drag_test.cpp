@@ -263,6 +263,26 @@ private slots:
         QVERIFY(!note->isVisible());
     }
 
+    void aPaneSaysThatItIsMeasuredWhenItIs() {
+        using namespace std::chrono_literals;
+        OpenWindow open;
+        open.settle();
+        const auto* note = open.pane(0)->canvas()->findChild<QLabel*>("pictureNote");
+        for (const double budget : {0.3, 0.32, 0.34, 0.36, 0.38}) { // longer than the note waits
+            open.bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, budget}); }, "Budget");
+            open.arrange(); // no result arrives
+            open.clock.advance(60ms);
+            QVERIFY(open.bench.viewInput().panes[0].computing && !note->isVisible());
+        }
+        open.clock.advance(20ms); // the drag rests: the measure begins
+        emit open.bench.progressChanged(0, open.bench.progress(0));
+        QVERIFY(!note->isVisible());
+        open.clock.advance(150ms);
+        QVERIFY2(note->isVisible() && note->text().startsWith("measuring"), qPrintable(note->text()));
+        open.waitForResults();
+        QVERIFY(!note->isVisible());
+    }
+
     void aPictureIsDrawnAgainWhenItsTokensAreThereAndNotBefore() {
         OpenWindow open;
         processInBlocks(open);

@@ -87,6 +87,39 @@ private slots:
         QCOMPARE(measured(), bench->session().budget.value);
     }
 
+    /// It compares numbers of two panes, so both must be of one step of the drag.
+    void aPictureOfNumbersFollowsOnTheWay() {
+        ManualExecutor executor;
+        const auto bench = manualWorkbench(executor);
+        bench->openCapture(kSample);
+        executor.runAll();
+        const View& view = viewById("error_difference");
+        const auto drawnFraction = [&] {
+            const DrawnView drawn = bench->drawn(view);
+            const auto of = [&](std::size_t pane) { return drawn.input.panes.at(pane).result->request.budget.value; };
+            return of(0) == of(1) && view.whyNoPicture(drawn.input, drawn.options).empty() ? of(0) : -1;
+        };
+        QCOMPARE(drawnFraction(), 0.25);
+        const double onTheWay = 0.5 - 0.003 * 24; // after half a second
+        for (int step = 0; step < 30; ++step) {
+            executor.clock.advance(20ms);
+            setFraction(*bench, 0.5 - 0.003 * step);
+            QCOMPARE(drawnFraction(), 0.25);
+        }
+        while (executor.runTask() || executor.deliver()) {
+            const ViewInput now = bench->viewInput();
+            const auto isMeasured = [&](const PaneData& pane) {
+                return pane.measured->request.budget.value == onTheWay;
+            };
+            QCOMPARE(drawnFraction(), std::ranges::all_of(now.panes, isMeasured) ? onTheWay : 0.25);
+        }
+        QCOMPARE(drawnFraction(), onTheWay);
+        QVERIFY(bench->drawn(view).isOutdated);
+        executor.settle();
+        QCOMPARE(drawnFraction(), bench->session().budget.value);
+        QVERIFY(!bench->drawn(view).isOutdated);
+    }
+
     void numbersOnTheWayDoNotReplaceNewerOnes() {
         ManualExecutor executor;
         const auto bench = manualWorkbench(executor);

@@ -154,6 +154,36 @@ private slots:
         check();
     }
 
+    /// Few values, each many times and side by side in the order of numbers: every end of the kept rows falls into
+    /// ties.
+    void choosesAmongEdgesOfNumbersLikeASort() {
+        constexpr float inf = std::numeric_limits<float>::infinity(), least = std::numeric_limits<float>::denorm_min(),
+                        normal = std::numeric_limits<float>::min(), most = std::numeric_limits<float>::max();
+        const std::vector<float> edges = {0.0F,    -0.0F,          least, -least, normal,
+                                          -normal, normal - least, 1.0F,  -1.0F,  std::nextafter(1.0F, 2.0F),
+                                          most,    -most,          inf,   -inf};
+        for (const std::size_t n : {std::size_t{14}, std::size_t{64}, std::size_t{9001}}) {
+            std::vector<float> scores;
+            for (const float place : tableOf(randomBlock(49, 1, 1, static_cast<std::int64_t>(n))).data)
+                scores.push_back(edges[static_cast<std::size_t>(std::abs(place) * 1e4F) % edges.size()]);
+            std::vector<TokenIndex> order(n);
+            std::iota(order.begin(), order.end(), 0);
+            std::ranges::stable_sort(order, std::greater<>(), [&](TokenIndex row) { return scores[row]; });
+            std::vector<std::size_t> counts{0, 1, n - 1, n};
+            for (std::size_t at = 1; at < n; ++at) // just before, at and behind the end of equal scores
+                if (scores[order[at]] != scores[order[at - 1]]) counts.insert(counts.end(), {at - 1, at, at + 1});
+            for (const std::size_t count : counts) {
+                std::vector<TokenIndex> expected(order.begin(), order.begin() + std::ptrdiff_t(count));
+                std::ranges::sort(expected);
+                const TopKHead got = topOf(scores, std::int64_t(count));
+                QCOMPARE(got.kept, expected);
+                const float kept = count > 0 ? scores[order[count - 1]] : inf,
+                            evicted = count < n ? scores[order[count]] : -inf;
+                QCOMPARE(got.margin, count == 0 || count == n ? inf : kept == evicted ? 0 : kept - evicted);
+            }
+        }
+    }
+
     void infinitiesAreOrderedAndTheirTieHasMarginZero() {
         const float inf = std::numeric_limits<float>::infinity();
         QCOMPARE(topOf({-inf, 5, inf, -inf}, 3).kept, (std::vector<TokenIndex>{0, 1, 2}));

@@ -158,6 +158,24 @@ private slots:
         QCOMPARE(QDir(m_folder.path()).entryList(QDir::Files), before);
     }
 
+    void invisibleMarksAreGatheredWhenOneIsLookedFor() {
+        Scene scene = sampleScene();
+        int gathered = 0;
+        const auto gather = [&] {
+            ++gathered;
+            GatheredMarks marks;
+            marks.add({-40, -30}, 7);
+            return marks;
+        };
+        scene.items.push_back(GatheredMarks::later(gather, "far", PickId::Kind::Token, Marker::Circle, 2));
+        for (const char* name : {"far.svg", "far.png", "far.pdf"}) exportScene(scene, file(name), {});
+        QCOMPARE(gathered, 0);
+        const Scene copy = scene;
+        QCOMPARE(pickAt(copy, {-40, -29}, 1), (PickId{PickId::Kind::Token, 7}));
+        QCOMPARE(pickAt(scene, {-40, -31}, 1), (PickId{PickId::Kind::Token, 7}));
+        QCOMPARE(gathered, 1);
+    }
+
     // A PNG that cannot be painted is refused; the image inside a vector file takes the finest raster that can.
     void imagesTooLargeAreRefusedOrCoarser() {
         Scene large = sampleScene(30'000);

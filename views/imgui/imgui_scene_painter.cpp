@@ -246,10 +246,10 @@ void ImGuiScenePainter::paintImage(const ImageItem& item, ImDrawList& list) {
 }
 
 void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale) {
-    if (!item.points || item.points->empty()) return;
     const bool arms = !markerArms(item.marker, item.radius).empty();
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
     const bool isFilled = item.fill.a > 0 && !arms, isOutlined = stroke.colour.a > 0 && stroke.width > 0;
+    if ((!isFilled && !isOutlined) || !item.points || item.points->empty()) return;
     const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
     const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
     const Box clip{double{low.x}, double{low.y}, double{high.x - low.x}, double{high.y - low.y}};
@@ -272,6 +272,19 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list,
     }
 }
 
+/// A small circle is a mark: as a polygon with smoothed edges it would cost a hundred triangles.
+void ImGuiScenePainter::paintCircle(const CircleItem& item, ImDrawList& list, double deviceScale) {
+    constexpr double kLargestMark = 8;
+    if (item.radius > kLargestMark || !item.stroke.dash.empty())
+        return drawCircle(list, item.centre, item.radius, item.fill, item.stroke);
+    PointCloudItem mark;
+    mark.points = std::make_shared<const std::vector<Point>>(1, item.centre);
+    mark.radius = item.radius;
+    mark.fill = item.fill;
+    mark.stroke = item.stroke;
+    paintCloud(mark, list, deviceScale);
+}
+
 void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double deviceScale) {
     m_textures.beginFrame();
     for (const Drawable& drawable : scene.items) {
@@ -282,7 +295,7 @@ void ImGuiScenePainter::paint(const Scene& scene, ImDrawList& list, double devic
         else if (const auto* polygon = std::get_if<PolygonItem>(&drawable))
             drawPolygon(list, polygon->points, polygon->fill, polygon->stroke);
         else if (const auto* circle = std::get_if<CircleItem>(&drawable))
-            drawCircle(list, circle->centre, circle->radius, circle->fill, circle->stroke);
+            paintCircle(*circle, list, deviceScale);
         else if (const auto* text = std::get_if<TextItem>(&drawable))
             paintText(*text, list, deviceScale);
         else if (const auto* image = std::get_if<ImageItem>(&drawable))

@@ -26,6 +26,7 @@ private:
     void paintText(const TextItem& item, ImDrawList& list, double deviceScale);
     void paintImage(const ImageItem& item, ImDrawList& list);
     void paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale);
+    void paintCircle(const CircleItem& item, ImDrawList& list, double deviceScale);
 
     const TextService& m_text;
     TexturePages m_textures;

@@ -181,8 +181,8 @@ TexturePatch TexturePages::text(const std::string& utf8, const TextStyle& style,
 
 TexturePatch TexturePages::mark(Marker marker, double radius, double strokeWidth, double scale) {
     const double fine = kMarkFineness * scale;
-    const std::string key = '\1' + std::to_string(static_cast<int>(marker)) + ',' + std::to_string(radius) + ',' +
-                            std::to_string(strokeWidth) + ',' + std::to_string(scale);
+    const std::array<double, 4> parts{static_cast<double>(marker), radius, strokeWidth, scale};
+    const std::string key = '\1' + std::string(reinterpret_cast<const char*>(parts.data()), sizeof(parts));
     if (const auto known = m_runs.find(key); known != m_runs.end()) return known->second;
     const MarkerBitmap bitmap = rasteriseMarker(marker, radius * fine, strokeWidth * fine);
     std::vector<std::uint8_t> rgba(bitmap.coverage.size() * 4, 255);

@@ -66,6 +66,7 @@ public:
             if (m_tallies[i].count > 0) colours[i] = colourOf(cell(i));
         return painted(box, colours);
     }
+    ImageItem image(const Box& box, Colour ofAll) const { return painted(box, std::vector<Colour>(cells(), ofAll)); }
     /// What the cells cover: the range, and beyond it what the last column and row need to be whole.
     Viewport::Range covered() const;
 

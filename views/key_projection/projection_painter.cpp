@@ -34,6 +34,19 @@ Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const Pr
     return frame.toPixels(p.x, p.y);
 }
 
+bool isInRange(const PlotFrame& frame, Point p) {
+    return p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
+}
+
+/// What says where a token lies and whether it is kept.
+ProjectionMarks placesOf(const ProjectionMarks& marks) {
+    ProjectionMarks places;
+    places.xAxis = marks.xAxis;
+    places.yAxis = marks.yAxis;
+    places.states = marks.states;
+    return places;
+}
+
 bool isDrawn(const ProjectionMarks& marks, TokenIndex token) {
     const TokenState state = marks.states[token];
     if (state == TokenState::AfterCut) return marks.showAfterCut;
@@ -59,12 +72,15 @@ public:
         if (!m_marks.shade.empty() || !m_marks.category.empty()) return drawShaded();
         GatheredMarks kept, guarded, evicted, later;
         kept.reserve(m_marks.keptTotal - m_marks.protectedTotal);
-        if (!m_marks.retainedOnly) evicted.reserve(m_marks.evictedTotal / m_marks.crowd.stride + 1);
+        if (!m_marks.retainedOnly && !m_marks.crowd.density)
+            evicted.reserve(m_marks.evictedTotal / m_marks.crowd.stride + 1);
         std::int64_t evictedSeen = 0;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
             const auto token = static_cast<TokenIndex>(i);
             const TokenState state = m_marks.states[i];
-            if (!isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, evictedSeen))) continue;
+            if (!isDrawn(m_marks, token) ||
+                (state == TokenState::Evicted && (m_marks.crowd.density || isLeftOut(token, evictedSeen))))
+                continue;
             GatheredMarks& cloud = state == TokenState::Kept        ? kept
                                    : state == TokenState::Protected ? guarded
                                    : state == TokenState::Evicted   ? evicted
@@ -75,7 +91,7 @@ public:
         m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7,
                                  withAlpha(m_theme.text3, 0.5 * fade), {}));
         if (m_marks.crowd.density)
-            drawDensity(evicted, "evicted", fade);
+            drawDensity(TokenState::Evicted, fade);
         else
             m_builder.points(cloudOf(evicted, "evicted", Marker::Circle, m_radii.evicted, kTransparent,
                                      {withAlpha(m_theme.evicted, fade), 1, {}}));
@@ -94,7 +110,7 @@ public:
              {TokenState::AfterCut, TokenState::Evicted, TokenState::Protected, TokenState::Kept}) {
             if (m_marks.crowd.density &&
                 (state == TokenState::Evicted || (state == TokenState::Kept && m_marks.crowd.keptToo))) {
-                drawDensity(pointsOf(state), stateName(state), fade);
+                drawDensity(state, fade);
                 continue;
             }
             std::vector<GatheredMarks> clouds(static_cast<std::size_t>(steps) + 1); // the last: no value
@@ -155,36 +171,33 @@ private:
     /// Whether thinning skips an evicted token in the range, or the token lies beyond it; `seen` counts those in the
     /// range.
     bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
-        return !isInRange(token) || (m_marks.crowd.stride > 1 && seen++ % m_marks.crowd.stride != 0);
-    }
-
-    bool isInRange(TokenIndex token) const {
-        const Point p = keyPoint(m_projection, m_marks, token);
-        return p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
-    }
-
-    GatheredMarks pointsOf(TokenState state) const {
-        GatheredMarks points;
-        for (std::size_t i = 0; i < m_marks.states.size(); ++i)
-            if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == state && isInRange(token))
-                points.add(pixelOf(m_frame, m_projection, m_marks, token), token);
-        return points;
+        return !isInRange(m_frame, keyPoint(m_projection, m_marks, token)) ||
+               (m_marks.crowd.stride > 1 && seen++ % m_marks.crowd.stride != 0);
     }
 
     /// The density, and invisible marks of its tokens for hovering and lasso.
-    void drawDensity(const GatheredMarks& tokens, const char* name, double fade) {
-        m_builder.points(cloudOf(tokens, name, Marker::Circle, m_radii.evicted, kTransparent, {}));
+    void drawDensity(TokenState state, double fade) {
+        const auto gather = [frame = m_frame, data = m_input.data.value, marks = placesOf(m_marks), state] {
+            const auto& projection = static_cast<const ProjectionData&>(*data);
+            GatheredMarks points;
+            for (TokenIndex token = 0; token < std::ssize(marks.states); ++token)
+                if (marks.states[token] == state && isInRange(frame, keyPoint(projection, marks, token)))
+                    points.add(pixelOf(frame, projection, marks, token), token);
+            return points;
+        };
+        m_builder.points(
+            GatheredMarks::later(gather, stateName(state), PickId::Kind::Token, Marker::Circle, m_radii.evicted));
         if (std::exchange(m_densityDrawn, true)) return;
         const DensityGrid& grid = *m_marks.crowd.density;
         const Viewport::Range covered = grid.covered();
         const Point from = m_frame.toPixels(covered.xMin, covered.yMax),
                     to = m_frame.toPixels(covered.xMax, covered.yMin);
+        const Box box{from.x, from.y, to.x - from.x, to.y - from.y};
         const bool isPlain = m_marks.shade.empty() && m_marks.category.empty() && !m_marks.crowd.keptToo;
-        const Colour plain = withAlpha(m_theme.evicted, fade);
-        m_builder.scene().items.push_back(
-            grid.image({from.x, from.y, to.x - from.x, to.y - from.y}, [&](const DensityGrid::Cell& cell) {
-                return isPlain ? plain : withAlpha(cellColour(cell), fade);
-            }));
+        m_builder.scene().items.push_back(isPlain ? grid.image(box, withAlpha(m_theme.evicted, fade))
+                                                  : grid.image(box, [&](const DensityGrid::Cell& cell) {
+                                                        return withAlpha(cellColour(cell), fade);
+                                                    }));
     }
 
     Colour cellColour(const DensityGrid::Cell& cell) const {

@@ -57,8 +57,9 @@ struct Probe {
         if (item.pickKind == PickId::Kind::None || !item.points) return {};
         double best = (item.radius + tolerance) * (item.radius + tolerance);
         std::int64_t nearest = -1;
-        for (std::size_t i = 0; i < item.points->size(); ++i) {
-            const double dx = (*item.points)[i].x - point.x, dy = (*item.points)[i].y - point.y;
+        const std::vector<Point>& points = *item.points;
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            const double dx = points[i].x - point.x, dy = points[i].y - point.y;
             if (const double squared = dx * dx + dy * dy; squared <= best) {
                 best = squared;
                 nearest = static_cast<std::int64_t>(i);

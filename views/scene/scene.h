@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/base/deferred.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -102,8 +104,8 @@ struct ImageItem {
 enum class Marker { Circle, Square, Diamond, TriangleUp, TriangleDown, Hexagon, Star, Plus, Cross };
 /// Many equal marks in one item; mark i has pick {pickKind, ids[i]} (ids empty: i).
 struct PointCloudItem {
-    std::shared_ptr<const std::vector<Point>> points;
-    std::shared_ptr<const std::vector<std::int64_t>> ids;
+    Deferred<std::vector<Point>> points; ///< of invisible marks no painter asks
+    Deferred<std::vector<std::int64_t>> ids;
     PickId::Kind pickKind = PickId::Kind::None;
     Marker marker = Marker::Circle;
     double radius = 2;

@@ -44,8 +44,14 @@ void SceneBuilder::mark(Point at, Marker marker, double radius, Colour fill, con
 
 void SceneBuilder::marks(std::string name, std::vector<Point> at, Marker marker, double radius, Colour fill,
                          Stroke stroke) {
-    points({std::make_shared<const std::vector<Point>>(std::move(at)), nullptr, PickId::Kind::None, marker, radius,
-            fill, std::move(stroke), std::move(name)});
+    points({std::make_shared<const std::vector<Point>>(std::move(at)),
+            {},
+            PickId::Kind::None,
+            marker,
+            radius,
+            fill,
+            std::move(stroke),
+            std::move(name)});
 }
 
 double SceneBuilder::text(Point position, std::string text, const TextStyle& style, Colour colour,

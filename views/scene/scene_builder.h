@@ -70,6 +70,20 @@ public:
                       Stroke stroke) const {
         return {m_points, m_ids, pickKind, marker, radius, fill, std::move(stroke), std::move(name)};
     }
+    /// Invisible marks, which are gathered when one is first looked for.
+    static PointCloudItem later(std::function<GatheredMarks()> gather, std::string name, PickId::Kind pickKind,
+                                Marker marker, double radius) {
+        const Deferred<GatheredMarks> marks(
+            [gather = std::move(gather)] { return std::make_shared<const GatheredMarks>(gather()); });
+        return {Deferred<std::vector<Point>>([marks] { return marks->m_points; }),
+                Deferred<std::vector<std::int64_t>>([marks] { return marks->m_ids; }),
+                pickKind,
+                marker,
+                radius,
+                kTransparent,
+                {},
+                std::move(name)};
+    }
 
 private:
     std::shared_ptr<std::vector<Point>> m_points = std::make_shared<std::vector<Point>>();

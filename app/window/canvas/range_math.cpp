@@ -41,10 +41,12 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
             mark(box->pick, {box->box.x + box->box.width / 2, box->box.y + box->box.height / 2});
         else if (const auto* text = std::get_if<TextItem>(&item))
             mark(text->pick, text->position);
-        else if (const auto* cloud = std::get_if<PointCloudItem>(&item))
-            for (std::size_t i = 0; i < cloud->points->size(); ++i)
-                mark({cloud->pickKind, cloud->ids ? (*cloud->ids)[i] : static_cast<std::int64_t>(i)},
-                     (*cloud->points)[i]);
+        else if (const auto* cloud = std::get_if<PointCloudItem>(&item)) {
+            const std::vector<Point>& points = *cloud->points;
+            const std::vector<std::int64_t>* ids = cloud->ids ? &*cloud->ids : nullptr;
+            for (std::size_t i = 0; i < points.size(); ++i)
+                mark({cloud->pickKind, ids ? (*ids)[i] : static_cast<std::int64_t>(i)}, points[i]);
+        }
     }
 }
 

@@ -47,7 +47,9 @@ BudgetBar::BudgetBar(Workbench& workbench, QWidget* parent) : QWidget(parent), m
     build();
     connect(&m_workbench, &Workbench::sessionChanged, this, &BudgetBar::refresh);
     connect(&m_workbench, &Workbench::captureChanged, this, &BudgetBar::buildCutMenu);
-    connect(&m_workbench, &Workbench::paneChanged, this, &BudgetBar::refreshBudget);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
+        if (changed == m_workbench.session().activePane) refreshBudget();
+    });
     refresh();
 }
 
