@@ -140,6 +140,10 @@ Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, 
     return work.tensor(role, checkpoint);
 }
 
+void LayerRunner::forget(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer) const {
+    m_caches->stages.drop(LayerWork::prefixOf(m_caches->prefixOf(capture), layer));
+}
+
 std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
                                                   const Partial& partial) const {
     assert(request.capture);

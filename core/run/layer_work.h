@@ -34,6 +34,10 @@ public:
     LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
               LayerIndex layer);
 
+    /// Starts all cache keys of a layer.
+    static std::string prefixOf(const std::string& capture, LayerIndex layer) {
+        return capture + std::to_string(layer.value) + "|";
+    }
     /// The tensor [H, rows, d] as captured.
     Tensor tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
 

@@ -2,6 +2,7 @@
 // cheap: a new budget selects, a new seed draws, and only a new layer reads.
 #include "core/run/run_grid.h"
 
+#include "core/base/spare_memory.h"
 #include "core/base/thread_wait.h"
 #include "core/policies/policy_needs.h"
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <future>
+#include <optional>
 
 namespace kvscope {
 
@@ -107,16 +109,21 @@ private:
 } // namespace
 
 void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const Checkpoint& checkpoint,
-             const GridSink& sink) {
+             const GridSink& sink, LayersLeft left) {
+    std::optional<SpareMemory> spare;
+    if (left == LayersLeft::Forget) spare.emplace();
     ReadAhead ahead(runner, checkpoint);
     int brokenGroup = -1;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const GridPoint& point = points[i];
         const Checkpoint part = checkpoint.step(i, points.size());
         part.at(0, 1);
-        if (i == 0 || !sameLayer(point, points[i - 1]))
+        if (i == 0 || !sameLayer(point, points[i - 1])) {
+            if (i > 0 && spare && points[i - 1].run.capture)
+                runner.forget(points[i - 1].run.capture, points[i - 1].run.layer);
             if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
                 ahead.start(firstLayer(next));
+        }
         if (point.group >= 0 && point.group == brokenGroup) continue;
         try {
             if (point.refused) throw Error(*point.refused);
