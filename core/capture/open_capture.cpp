@@ -53,9 +53,9 @@ private:
         if (m_stored == StoredType::Float32) {
             m_file->readRaw(m_name, &block, out, count * 4);
         } else {
-            std::vector<std::uint16_t> bits(count);
-            m_file->readRaw(m_name, &block, bits.data(), count * 2);
-            (m_stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
+            const auto bits = std::make_unique_for_overwrite<std::uint16_t[]>(count);
+            m_file->readRaw(m_name, &block, bits.get(), count * 2);
+            (m_stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)({bits.get(), count}, out);
         }
         refuseNonFinite(head, row, {out, count});
     }
