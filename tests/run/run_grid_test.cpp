@@ -137,7 +137,7 @@ private slots:
         Seen seen;
         const auto bytesAfter = [&](auto... left) {
             const LayerRunner runner{std::shared_ptr<const Engine>(makeCpuEngine(1))};
-            runGrid(runner, points, {}, seen.sink(false), left...);
+            runGrid(runner, points, {}, seen.sink(true), left...);
             return runner.cache().bytes();
         };
         QVERIFY(bytesAfter() > 0);
