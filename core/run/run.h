@@ -150,8 +150,6 @@ public:
     /// A layer's tensor on the engine, shared with views (PCA). Role as in the capture.
     Tensor tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                   const Checkpoint& checkpoint) const;
-    /// Drops all that is cached of a layer.
-    void forget(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer) const;
     /// Cache for expensive results of views (an embedding, log-sum-exps of rows). Keys start with keyOf(capture); the
     /// bytes count against the same budget as the stages.
     StageCache& cache() const;

@@ -5,6 +5,7 @@
 #include "core/base/spare_memory.h"
 #include "core/base/thread_wait.h"
 #include "core/policies/policy_needs.h"
+#include "core/run/layer_work.h"
 
 #include <unistd.h>
 
@@ -120,7 +121,7 @@ void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const
         part.at(0, 1);
         if (i == 0 || !sameLayer(point, points[i - 1])) {
             if (i > 0 && spare && points[i - 1].run.capture)
-                runner.forget(points[i - 1].run.capture, points[i - 1].run.layer);
+                forgetLayer(runner, points[i - 1].run.capture, points[i - 1].run.layer);
             if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
                 ahead.start(firstLayer(next));
         }
