@@ -51,7 +51,8 @@ public:
         }
         std::vector<std::shared_ptr<const RunResult>> results;
         runGrid(*runner, points, progress,
-                {[&](std::size_t, const auto& result, const Checkpoint&) { results.push_back(result); }});
+                {[&](std::size_t, const auto& result, const Checkpoint&) { results.push_back(result); }},
+                LayersLeft::Forget);
         if (!m_steps.empty()) writeFileAtomically(m_steps, stepsText(results));
         m_random.finish();
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());

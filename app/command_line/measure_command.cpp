@@ -270,7 +270,7 @@ private:
             if (m_work && group.results.empty()) group.work = policyWork(runner, result->request, progress.silent());
             group.results.push_back(result);
         };
-        runGrid(runner, points, progress, {measure});
+        runGrid(runner, points, progress, {measure}, LayersLeft::Forget);
         return groups;
     }
 

@@ -2,6 +2,7 @@
 #include "core/capture/open_capture.h"
 
 #include "core/base/error.h"
+#include "core/base/spare_memory.h"
 #include "core/capture/capture.h"
 #include "core/capture/capture_hash.h"
 #include "core/capture/capture_metadata.h"
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -51,16 +53,20 @@ private:
         if (m_stored == StoredType::Float32) {
             m_file->readRaw(m_name, &block, out, count * 4);
         } else {
-            std::vector<std::uint16_t> bits(count);
-            m_file->readRaw(m_name, &block, bits.data(), count * 2);
-            (m_stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
+            const auto bits = std::make_unique_for_overwrite<std::uint16_t[]>(count);
+            m_file->readRaw(m_name, &block, bits.get(), count * 2);
+            (m_stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)({bits.get(), count}, out);
         }
         refuseNonFinite(head, row, {out, count});
     }
 
     void refuseNonFinite(std::int64_t head, std::int64_t row, std::span<const float> values) const {
+        // Without a branch per number: where all bits of the exponent are set, adding to its last one carries out of
+        // it.
+        std::uint32_t carries = 0;
+        for (const float x : values) carries |= (std::bit_cast<std::uint32_t>(x) & 0x7F800000U) + 0x00800000U;
+        if (carries < 0x80000000U) return;
         const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
-        if (bad == values.end()) return;
         throw Error({fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,
                                  m_firstToken + row + (bad - values.begin()) / m_shape[2]),
                      m_name, "Capture the layer again or leave it out", m_file->path()});
@@ -155,7 +161,7 @@ private:
 
     void allocate(HostTensor& tensor, const std::string& name) const {
         try {
-            tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
+            tensor.data = SpareMemory::take(static_cast<std::size_t>(tensor.shape.count()));
         } catch (const std::bad_alloc&) {
             throw Error({fmt::format("there is no memory for its {:.1f} GiB as float",
                                      static_cast<double>(tensor.shape.count()) / (1 << 28)),

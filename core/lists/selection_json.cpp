@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -44,11 +46,12 @@ Json typedJson(const std::string& text) {
 /// null: nothing was decided.
 Json marginJson(double margin) { return std::isfinite(margin) ? Json(margin) : Json(nullptr); }
 
+/// "kept" is left null.
 Json headJson(const RecordedHead& head) {
     Json json;
     json["layer"] = head.layer;
     json["kv_head"] = head.kvHead;
-    json["kept"] = head.kept;
+    json["kept"] = nullptr;
     for (const RecordedQueryHead& own : head.queryHeads) {
         Json& set = json["query_heads"].emplace_back();
         set["query_head"] = own.queryHead;
@@ -90,6 +93,12 @@ Json metadataJson(const RecordedSelection& s) {
 
 // File names need not be UTF-8; what is not becomes the replacement character.
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// A JSON value for each of millions of kept tokens would take longer than all other writing.
+std::string headText(const RecordedHead& head) {
+    std::string text = dumped(headJson(head));
+    return text.replace(text.find("null"), 4, fmt::format("[{}]", fmt::join(head.kept, ",")));
+}
 
 /// Reads fields of an object and names the place of what does not fit.
 class Reader {
@@ -214,7 +223,7 @@ std::string selectionJson(const RecordedSelection& selection) {
     for (const auto& [key, value] : metadata.items()) text += "  " + dumped(key) + ": " + dumped(value) + ",\n";
     text += "  \"heads\": [";
     for (const RecordedHead& head : selection.heads)
-        text += (&head == &selection.heads.front() ? "\n    " : ",\n    ") + dumped(headJson(head));
+        text += (&head == &selection.heads.front() ? "\n    " : ",\n    ") + headText(head);
     return text + "\n  ]\n}\n";
 }
 

@@ -236,14 +236,25 @@ std::shared_ptr<const RunResult> chooseAtOnce(const LayerRunner& runner, const R
     return chosen;
 }
 
+namespace {
+/// Starts all cache keys of the capture.
+std::string prefixOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture) {
+    const std::string key = runner.keyOf(capture);
+    return key.substr(0, key.size() - kOfViews.size());
+}
+} // namespace
+
+void forgetLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer) {
+    runner.cache().drop(LayerWork::prefixOf(prefixOf(runner, capture), layer));
+}
+
 std::shared_ptr<const RunResult> measureChoice(const LayerRunner& runner, const RunResult& chosen,
                                                const Checkpoint& checkpoint) {
     auto measured = std::make_shared<RunResult>(chosen);
     measured->request.measure = true;
     const RunRequest& request = measured->request;
-    std::string prefix = runner.keyOf(request.capture);
-    prefix.resize(prefix.size() - kOfViews.size());
-    const LayerWork work(runner.engine(), runner.cache(), prefix, *request.capture, request.layer);
+    const LayerWork work(runner.engine(), runner.cache(), prefixOf(runner, request.capture), *request.capture,
+                         request.layer);
     work.measure(*measured, checkpoint);
     return measured;
 }

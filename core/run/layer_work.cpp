@@ -123,8 +123,8 @@ struct LayerWork::Chosen {
 
 LayerWork::LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
                      LayerIndex layer)
-    : m_engine(engine), m_cache(cache), m_ofCapture(prefix), m_prefix(prefix + std::to_string(layer.value) + "|"),
-      m_capture(capture), m_layer(capture.info().layerInfo(layer)) {}
+    : m_engine(engine), m_cache(cache), m_ofCapture(prefix), m_prefix(prefixOf(prefix, layer)), m_capture(capture),
+      m_layer(capture.info().layerInfo(layer)) {}
 
 Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds) const {
     const std::string key = fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));

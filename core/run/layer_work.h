@@ -34,6 +34,10 @@ public:
     LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
               LayerIndex layer);
 
+    /// Starts all cache keys of a layer.
+    static std::string prefixOf(const std::string& capture, LayerIndex layer) {
+        return capture + std::to_string(layer.value) + "|";
+    }
     /// The tensor [H, rows, d] as captured.
     Tensor tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
 
@@ -75,6 +79,8 @@ private:
     const LayerInfo& m_layer;
 };
 
+/// Drops all that the runner has cached of a layer.
+void forgetLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer);
 /// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.
 bool hasCachePositions(const RunRequest& request);
 /// Takes a recorded list instead of a policy's choice. Throws Error when the list does not fit the request.

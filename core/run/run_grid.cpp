@@ -2,13 +2,16 @@
 // cheap: a new budget selects, a new seed draws, and only a new layer reads.
 #include "core/run/run_grid.h"
 
+#include "core/base/spare_memory.h"
 #include "core/base/thread_wait.h"
 #include "core/policies/policy_needs.h"
+#include "core/run/layer_work.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <future>
+#include <optional>
 
 namespace kvscope {
 
@@ -107,16 +110,21 @@ private:
 } // namespace
 
 void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const Checkpoint& checkpoint,
-             const GridSink& sink) {
+             const GridSink& sink, LayersLeft left) {
+    std::optional<SpareMemory> spare;
+    if (left == LayersLeft::Forget) spare.emplace();
     ReadAhead ahead(runner, checkpoint);
     int brokenGroup = -1;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const GridPoint& point = points[i];
         const Checkpoint part = checkpoint.step(i, points.size());
         part.at(0, 1);
-        if (i == 0 || !sameLayer(point, points[i - 1]))
+        if (i == 0 || !sameLayer(point, points[i - 1])) {
+            if (i > 0 && spare && points[i - 1].run.capture)
+                forgetLayer(runner, points[i - 1].run.capture, points[i - 1].run.layer);
             if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
                 ahead.start(firstLayer(next));
+        }
         if (point.group >= 0 && point.group == brokenGroup) continue;
         try {
             if (point.refused) throw Error(*point.refused);

@@ -33,10 +33,14 @@ struct GridSink {
     std::function<void(std::size_t point, const Error& error)> failed = {};
 };
 
+/// What the runner's cache does with a layer that the grid has left. Memory for two layers is enough for a grid that
+/// forgets, however many it goes through.
+enum class LayersLeft { Keep, Forget };
+
 /// Runs the points in their order and delivers each one when it is finished: a result, or an error. The next layer is
 /// read while one is computed, so points of one layer stand together. Progress counts points; a stop is noticed at
 /// every point, also where the results come from the cache. Throws Cancelled.
 void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const Checkpoint& checkpoint,
-             const GridSink& sink);
+             const GridSink& sink, LayersLeft left = LayersLeft::Keep);
 
 } // namespace kvscope

@@ -147,7 +147,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
         if (parts.path.empty() && request.captures.size() > 1) parts.path = points[point].run.capture->info().path;
         throw Error(std::move(parts));
     };
-    runGrid(runner, points, checkpoint, {deliver, nameCapture});
+    runGrid(runner, points, checkpoint, {deliver, nameCapture}, LayersLeft::Forget);
 }
 
 std::vector<std::string> sweepColumns(const SweepRequest& request) {

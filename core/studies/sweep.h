@@ -41,7 +41,7 @@ struct SweepRow {
 };
 
 /// Checks what can be checked before any computation, and calls `row` for each row on the calling thread. Reads one
-/// layer ahead. Progress counts rows. Throws Error or Cancelled.
+/// layer ahead and leaves none behind in the runner's cache. Progress counts rows. Throws Error or Cancelled.
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
               const std::function<void(const SweepRow&)>& row);
 

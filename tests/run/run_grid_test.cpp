@@ -3,6 +3,7 @@
 #include "core/metrics/fidelity.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
+#include "core/run/stage_cache.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
@@ -127,6 +128,22 @@ private slots:
         };
         QVERIFY_EXCEPTION_THROWN(runGrid(m_runner, points, Checkpoint(stop.get_token()), {stopAtTwo}), Cancelled);
         QCOMPARE(finished, 2);
+    }
+
+    // Both layers have the same shapes, so each takes half of the cache.
+    void layersThatAreLeftStayUnlessForgotten() {
+        std::vector<GridPoint> points(2, GridPoint{requestOf("snapkv@0.5")});
+        points[1].run.layer = LayerIndex(1);
+        Seen seen;
+        const auto bytesAfter = [&](auto... left) {
+            const LayerRunner runner{std::shared_ptr<const Engine>(makeCpuEngine(1))};
+            runGrid(runner, points, {}, seen.sink(true), left...);
+            return runner.cache().bytes();
+        };
+        QVERIFY(bytesAfter() > 0);
+        QCOMPARE(bytesAfter(LayersLeft::Forget), bytesAfter() / 2);
+        points.insert(points.begin() + 1, refused("no such value", -1)); // of no capture
+        QCOMPARE(bytesAfter(LayersLeft::Forget), bytesAfter() / 2);
     }
 
     void keptShareIsTheMeanOfTheHeads() {

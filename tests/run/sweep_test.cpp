@@ -252,6 +252,16 @@ private slots:
                 QCOMPARE(watched->reads(LayerIndex(layer), role), 1); // handed over, not read again
     }
 
+    // A layer that is left gives its memory to the next ones; it is read again for whoever asks later.
+    void aSweepForgetsTheLayersThatItHasLeft() {
+        const auto watched = std::make_shared<WatchedCapture>(1);
+        const LayerRunner runner(makeCpuEngine(1));
+        runSweep(runner, watchedSweep(watched), {}, [](const SweepRow&) {});
+        for (const int layer : {0, 1}) runner.tensor(watched, LayerIndex(layer), TensorRole::Keys, {});
+        QCOMPARE(watched->reads(LayerIndex(0), TensorRole::Keys), 2);
+        QCOMPARE(watched->reads(LayerIndex(1), TensorRole::Keys), 1);
+    }
+
     void aLayerThatCannotBeReadFailsInItsTurn() {
         auto watched = std::make_shared<WatchedCapture>(1);
         watched->breakLayer(LayerIndex(1));

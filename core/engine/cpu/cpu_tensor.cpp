@@ -1,6 +1,8 @@
 // Tensors of the CPU engine are vectors of float, or stay in their file; a range of rows is a view of the same numbers.
 #include "core/engine/cpu/cpu_tensor.h"
 
+#include "core/base/spare_memory.h"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -52,7 +54,10 @@ Tensor makeTensor(HostTensor numbers) {
     auto storage = std::make_shared<CpuStorage>();
     storage->headStride = shape.rank() == 0 ? 0 : shape.count() / std::max<std::int64_t>(1, shape[0]);
     storage->stored = numbers.stored;
-    storage->data = std::make_shared<const std::vector<float>>(std::move(numbers.data));
+    storage->data = {new std::vector<float>(std::move(numbers.data)), [](std::vector<float>* data) {
+                         SpareMemory::give(std::move(*data));
+                         delete data;
+                     }};
     return {shape, std::move(storage)};
 }
 
