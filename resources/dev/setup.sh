@@ -27,13 +27,9 @@ if [ ${#missing[@]} -gt 0 ]; then
     { "${as_root[@]}" apt-get update -qq && install "${missing[@]}"; } ||
         { echo "Not root and no sudo, or no network. Install these packages first: ${missing[*]}" >&2; exit 1; }
 fi
-# Each for itself: nothing stops over a package that the build can do without.
+# Each for itself: nothing stops over a package that the build can do without, or that is part of another one here.
 for name in "${optional[@]}"; do
-    if [ -z "$(apt-cache madison "$name" || true)" ]; then
-        echo "Left out: $name, which apt does not know"
-    else
-        install "$name" || echo "Left out: $name, which could not be installed"
-    fi
+    [ -z "$(apt-cache madison "$name" || true)" ] || install "$name" || echo "Left out: $name, which could not be installed"
 done
 
 "$root/resources/dev/nanobind.sh" || [ $? -eq 77 ]

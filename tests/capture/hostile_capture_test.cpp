@@ -108,7 +108,10 @@ private slots:
             // the file opens where that happens to be a possible number.
             const bool isChance = bytes.first().first == 1119;
             QVERIFY2(text.endsWith("killer.h5") || (isChance && text.isEmpty()), qPrintable(text));
-            if (!isChance) QVERIFY2(text.startsWith("the file is damaged: the HDF5 library"), qPrintable(text));
+            // Later versions report some of this damage, and the reader says it.
+            constexpr bool kDies = !H5_VERSION_GE(1, 12, 0);
+            if (kDies && !isChance)
+                QVERIFY2(text.startsWith("the file is damaged: the HDF5 library"), qPrintable(text));
         }
         QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1); // no child is left
     }
