@@ -37,7 +37,7 @@ std::int64_t differing(const std::vector<TokenIndex>& a, const std::vector<Token
     return std::ssize(out);
 }
 
-const VariantList& listOf(const VariantDiffData& data, const std::string& id) {
+const VariantList& listOf(const VariantDiffData& data, std::string_view id) {
     return *std::find_if(data.lists.begin(), data.lists.end(), [&](const VariantList& list) { return list.id == id; });
 }
 

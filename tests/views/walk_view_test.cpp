@@ -61,7 +61,7 @@ ViewInput handInput(std::optional<TokenIndex> cursor, double c = 4) {
     return input;
 }
 
-ParameterValues optionsOf(const std::vector<std::pair<std::string, std::string>>& set = {}) {
+ParameterValues walkOptions(const std::vector<std::pair<std::string, std::string>>& set = {}) {
     return view_fixture::optionsOf(viewById("walk"), set);
 }
 
@@ -74,12 +74,14 @@ ViewInput sampleInput(const std::vector<std::string>& specs, const ParameterValu
 class WalkViewTest : public ViewTest {
     Q_OBJECT
 
-    Scene sceneOf(const ViewInput& input, const ParameterValues& options = optionsOf(), double width = 740,
+    Scene sceneOf(const ViewInput& input, const ParameterValues& options = walkOptions(), double width = 740,
                   double height = 420) const {
         return m_view.buildScene(input, options, viewport(width, height, m_text));
     }
-    QString caption(const ViewInput& input) const { return QString::fromStdString(m_view.caption(input, optionsOf())); }
-    QString finding(const ViewInput& input, const ParameterValues& options = optionsOf()) const {
+    QString caption(const ViewInput& input) const {
+        return QString::fromStdString(m_view.caption(input, walkOptions()));
+    }
+    QString finding(const ViewInput& input, const ParameterValues& options = walkOptions()) const {
         return QString::fromStdString(m_view.finding(input, options));
     }
     /// Filled and hollow marks of the sign row.
@@ -165,7 +167,7 @@ private slots:
     }
 
     void stepsAreThePairsWithBlocksAsMilestones() {
-        const StepSequence sequence = m_view.stepSequence(handInput({}), optionsOf());
+        const StepSequence sequence = m_view.stepSequence(handInput({}), walkOptions());
         QCOMPARE(sequence.events, (std::vector<TokenIndex>{11, 12, 13, 14, 15, 16, 17, 18}));
         QCOMPARE(sequence.milestones, (std::vector<TokenIndex>{14, 18}));
     }
@@ -176,12 +178,12 @@ private slots:
         auto data = std::make_shared<WalkData>(*dataAs<WalkData>(input));
         data->level = 2;
         input.data.value = data;
-        QCOMPARE(m_view.stepSequence(input, optionsOf()).events, (std::vector<TokenIndex>{20}));
+        QCOMPARE(m_view.stepSequence(input, walkOptions()).events, (std::vector<TokenIndex>{20}));
         QCOMPARE(walkNow(*data, 19).walk, nullptr);
         QCOMPARE(walkNow(*data, 20).steps, std::int64_t{4});
         data->streaming = true; // a node runs when its last pair has been read
-        QCOMPARE(m_view.stepSequence(input, optionsOf()).events, (std::vector<TokenIndex>{14, 18}));
-        QVERIFY(m_view.finding(input, optionsOf()).find("node 1 of round 1") != std::string::npos);
+        QCOMPARE(m_view.stepSequence(input, walkOptions()).events, (std::vector<TokenIndex>{14, 18}));
+        QVERIFY(m_view.finding(input, walkOptions()).find("node 1 of round 1") != std::string::npos);
         QCOMPARE(walkNow(*data, 17).walk->log->place, std::int64_t{0});
     }
 
@@ -189,7 +191,7 @@ private slots:
         const ViewInput input = handInput(13);
         const Scene scene = sceneOf(input);
         const auto at = [&](double step) {
-            return m_view.factsAt(input, optionsOf(), scene,
+            return m_view.factsAt(input, walkOptions(), scene,
                                   {scene.plot.x + scene.plot.width * (step + 0.5) / 4, scene.plot.y + 9});
         };
         const PointFacts third = at(2), fourth = at(3);
@@ -199,11 +201,11 @@ private slots:
         QCOMPARE(rows.at("sign η"), std::string("−"));
         QCOMPARE(rows.at("coins, 10–90 %"), std::string("1 – 4"));
         QCOMPARE(fourth.rows.back().second, std::string("not yet"));
-        QVERIFY(m_view.factsAt(input, optionsOf(), scene, {2, 2}).rows.empty());
+        QVERIFY(m_view.factsAt(input, walkOptions(), scene, {2, 2}).rows.empty());
     }
 
     void tableHoldsTheStepsSoFar() {
-        const ViewTable table = m_view.table(handInput(13), optionsOf());
+        const ViewTable table = m_view.table(handInput(13), walkOptions());
         QCOMPARE(table.rowCount, std::int64_t{3});
         QCOMPARE(table.cell(2, 1) + " " + table.cell(2, 6) + " " + table.cell(2, 7) + " " + table.cell(2, 12),
                  std::string("12 0.25 -1 4"));
@@ -212,7 +214,7 @@ private slots:
     // On a real head: blocked and streaming, with the band of coins that the same kernel gives.
     void theSampleWalks() {
         for (const char* spec : {"balancekv,sink=32,recent=32@0.25", "balancekv_stream:greedy,batch=64"}) {
-            const ParameterValues options = optionsOf({{"block", "2"}, {"coins", "100"}});
+            const ParameterValues options = walkOptions({{"block", "2"}, {"coins", "100"}});
             const ViewInput input = sampleInput({"keydiff@0.25", spec}, options);
             const auto data = dataAs<WalkData>(input);
             QVERIFY(!data->standIn && data->walks.size() == 1 && data->walks[0].log->place == 2);
@@ -223,20 +225,20 @@ private slots:
                     walk.log->fairCoins[last] < walk.band.high[last]);
             QVERIFY(walk.log->quadratic[last] < walk.band.low[last]); // gamma = 4 balances
             QVERIFY2(finding(input, options).contains("below their 10–90 % band"), qPrintable(finding(input, options)));
-            const Scene kernel = sceneOf(input, optionsOf({{"show", "kernel"}}));
+            const Scene kernel = sceneOf(input, walkOptions({{"show", "kernel"}}));
             const auto image = std::find_if(kernel.items.begin(), kernel.items.end(),
                                             [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
             QVERIFY(image != kernel.items.end());
             QCOMPARE(std::get<ImageItem>(*image).width, int(last) + 1);
         }
-        const ParameterValues plain = optionsOf();
+        const ParameterValues plain = walkOptions();
         const ViewInput coins = sampleInput({"balancekv_stream,batch=64"}, plain);
         QVERIFY2(finding(coins).contains("the signs are fair coins (B1)"), qPrintable(finding(coins)));
     }
 
     void saysWhatIsMissing() {
         QVERIFY(finding(ViewInput{}) == kNoCapture);
-        const ViewInput other = sampleInput({"keydiff@0.25"}, optionsOf());
+        const ViewInput other = sampleInput({"keydiff@0.25"}, walkOptions());
         QVERIFY2(finding(other).startsWith("Example: "), qPrintable(finding(other)));
         const QString said = QString::fromStdString(paintSceneAsText(sceneOf(other))) + finding(other);
         QVERIFY(said.contains("No pane runs BalanceKV"));
@@ -259,25 +261,25 @@ private slots:
         QVERIFY(QString::fromStdString(paintSceneAsText(sceneOf(other))).contains("yᵀη / (cR²) = 1 − 2p"));
         for (const double width : {943.0, 490.0, 246.0}) { // what to do is never cut
             const QString head = QString::fromStdString(
-                paintSceneAsText(m_view.buildScene(other, optionsOf(), viewport(width, 160, m_text))));
+                paintSceneAsText(m_view.buildScene(other, walkOptions(), viewport(width, 160, m_text))));
             QVERIFY2(head.contains("to see your own.") || head.contains("choose BalanceKV for your own."),
                      qPrintable(head));
         }
-        const ViewInput full = sampleInput({"balancekv@1.0"}, optionsOf());
+        const ViewInput full = sampleInput({"balancekv@1.0"}, walkOptions());
         QVERIFY2(finding(full).contains("holds every token: nothing is balanced. Choose a smaller budget"),
                  qPrintable(finding(full)));
-        const ViewInput ends = sampleInput({"balancekv@0.25"}, optionsOf()); // 512 of 249 tokens
+        const ViewInput ends = sampleInput({"balancekv@0.25"}, walkOptions()); // 512 of 249 tokens
         QVERIFY2(finding(ends).contains("Sinks and recents take the whole budget of 249 tokens: nothing was balanced"),
                  qPrintable(finding(ends)));
-        const ViewInput far = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"block", "99"}}));
+        const ViewInput far = sampleInput({"balancekv,sink=32,recent=32@0.25"}, walkOptions({{"block", "99"}}));
         QVERIFY2(finding(far).contains("round 1 has blocks 0 to "), qPrintable(finding(far)));
-        const ViewInput deep = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"level", "20"}}));
+        const ViewInput deep = sampleInput({"balancekv,sink=32,recent=32@0.25"}, walkOptions({{"level", "20"}}));
         QVERIFY2(finding(deep).contains("There is no round 20: the last one is 3"), qPrintable(finding(deep)));
-        const ViewInput large = sampleInput({"balancekv_stream,batch=4096"}, optionsOf());
+        const ViewInput large = sampleInput({"balancekv_stream,batch=4096"}, walkOptions());
         QVERIFY2(finding(large).contains("No batch of this tree is full"), qPrintable(finding(large)));
         ViewInput waiting = other;
         waiting.data = {};
-        QVERIFY(!finding(waiting).isEmpty() && m_view.stepSequence(waiting, optionsOf()).events.empty());
+        QVERIFY(!finding(waiting).isEmpty() && m_view.stepSequence(waiting, walkOptions()).events.empty());
     }
 
     void nothingOverlapsOrIsClipped_data() {
@@ -289,16 +291,16 @@ private slots:
     void nothingOverlapsOrIsClipped() {
         QFETCH(QSize, size);
         // streaming kernels are tiny in theory and huge as they are: their numbers must fit too
-        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, optionsOf()),
-                                               sampleInput({"keydiff@0.25"}, optionsOf()),
-                                               sampleInput({"balancekv_stream,batch=64"}, optionsOf()),
-                                               sampleInput({"balancekv_stream:greedy,batch=64"}, optionsOf())};
+        const std::vector<ViewInput> inputs = {handInput(13, 1), sampleInput({"balancekv@0.25"}, walkOptions()),
+                                               sampleInput({"keydiff@0.25"}, walkOptions()),
+                                               sampleInput({"balancekv_stream,batch=64"}, walkOptions()),
+                                               sampleInput({"balancekv_stream:greedy,batch=64"}, walkOptions())};
         for (const ViewInput& input : inputs)
             for (const char* show : {"walk", "kernel"})
                 for (const bool forExport : {false, true}) {
                     Viewport frame = viewport(size.width(), size.height(), m_text);
                     frame.forExport = forExport;
-                    const Scene scene = m_view.buildScene(input, optionsOf({{"show", show}}), frame);
+                    const Scene scene = m_view.buildScene(input, walkOptions({{"show", show}}), frame);
                     QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());
                     const auto texts = scene_checks::textsOf(scene);
                     QCOMPARE(std::count(texts.begin(), texts.end(), "−0"), 0);
