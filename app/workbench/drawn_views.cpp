@@ -2,6 +2,7 @@
 #include "app/workbench/drawn_views.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 namespace kvscope {
@@ -32,19 +33,20 @@ bool differInBudgetAlone(const RunRequest& a, const RunRequest& b) {
            a.seed == b.seed && a.random == b.random && a.recorded == b.recorded;
 }
 
-/// What a drag of the budget has measured on the way in the place of older numbers: of all panes, or of none where that
-/// would compare two steps of the drag.
-ViewInput measuredSince(ViewInput drawn, const ViewInput& now) {
-    const ViewInput older = drawn;
+/// `drawn` with the results that a drag of the budget has measured since then. Nothing unless all panes have one, and
+/// panes of one budget have theirs from one step of the drag: a picture may compare them.
+std::optional<ViewInput> measuredSince(ViewInput drawn, const ViewInput& now) {
+    if (drawn.panes.size() != now.panes.size()) return std::nullopt;
+    const auto budgetIn = [](const PaneData& of) { return of.result->request.budget; };
     for (std::size_t i = 0; i < drawn.panes.size(); ++i) {
         PaneData& pane = drawn.panes[i];
-        if (drawn.panes.size() != now.panes.size() || !pane.result || !now.panes[i].result || !now.panes[i].measured ||
-            !differInBudgetAlone(now.panes[i].measured->request, pane.result->request))
-            return older;
-        pane.result = pane.measured = now.panes[i].measured;
-        const auto budgetIn = [](const PaneData& of) { return of.result->request.budget; };
-        const bool isOneBudget = budgetIn(now.panes[i]) == budgetIn(now.panes[0]);
-        if (isOneBudget && !(budgetIn(pane) == budgetIn(drawn.panes[0]))) return older;
+        const PaneData& newer = now.panes[i];
+        if (!pane.result || !newer.result || !newer.measured ||
+            !differInBudgetAlone(newer.measured->request, pane.result->request))
+            return std::nullopt;
+        pane.result = pane.measured = newer.measured;
+        const bool isOneBudget = budgetIn(newer) == budgetIn(now.panes[0]);
+        if (isOneBudget && !(budgetIn(pane) == budgetIn(drawn.panes[0]))) return std::nullopt;
     }
     return drawn;
 }
@@ -64,9 +66,9 @@ DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, Paramete
     const bool hasPicture = view.whyNoPicture(now, options).empty();
     if (const auto latest = m_latest.find(key); !hasPicture && isComputing && latest != m_latest.end()) {
         DrawnView& kept = latest->second;
-        if (ViewInput since = measuredSince(kept.input, now);
-            view.card().data.empty() && view.whyNoPicture(since, kept.options).empty())
-            kept.input = std::move(since);
+        if (view.card().data.empty()) // all that it shows is in the results
+            if (auto since = measuredSince(kept.input, now); since && view.whyNoPicture(*since, kept.options).empty())
+                kept.input = *std::move(since);
         kept.input.focus = std::move(now.focus);
         kept.input.opened = std::move(now.opened);
         kept.input.cursor = now.cursor;

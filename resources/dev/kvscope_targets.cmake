@@ -62,7 +62,7 @@ function(kvscope_compile_test name)
   target_precompile_headers(${name} ${ARGN})
 endfunction()
 
-# kvscope_moc_new_files(TARGET): moc looks at a target's files again when there is a new one, which CMake 3.25 does not see to.
+# kvscope_moc_new_files(TARGET): runs moc again when the target has a new file. CMake 3.25 does not.
 function(kvscope_moc_new_files target)
   get_target_property(sources ${target} SOURCES)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_sources)
