@@ -51,12 +51,17 @@ class Worker:
         return message
 
     def answer(self, number: int | None) -> dict[str, Any]:
-        """The answer to a request; notifications before it are noted."""
-        while True:
-            message = self.message()
-            if "method" not in message and message["id"] == number:
-                return message
+        """The answer to a request, which may have come already; what comes before it is noted."""
+
+        def is_it(message: dict[str, Any]) -> bool:
+            return "method" not in message and message["id"] == number
+
+        for place, noted in enumerate(self.notes):
+            if is_it(noted):
+                return self.notes.pop(place)
+        while not is_it(message := self.message()):
             self.notes.append(message)
+        return message
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self.count += 1
