@@ -17,6 +17,8 @@ class LiveNumber;
 
 /// Facts as name left and value right. Labels are reused, so that a drag does not flicker.
 class FactGrid : public QWidget {
+    Q_OBJECT
+
 public:
     using Facts = std::vector<std::pair<QString, QString>>;
 

@@ -78,6 +78,8 @@ private:
 
 /// A label that elides its text; the whole text is its tooltip.
 class ElidedLabel : public QLabel {
+    Q_OBJECT
+
 public:
     ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* parent = nullptr);
     /// Shows the text, or the first of the shorter texts that fits, or the last of them elided. Tool tip and accessible
