@@ -167,9 +167,15 @@ WorstKept worstOf(std::span<const float> scores, std::int64_t count) {
         const std::vector<std::int32_t> near = keysIn(scores, range);
         const std::int64_t kept = count - countAbove(scores, range.high);
         if (kept < 1 || kept >= std::ssize(near)) continue; // the sample misled: all scores are near
-        const float worst = scoreOf(keyAt(near, kept));
-        const std::int64_t ties = count - countAbove(scores, worst);
-        return {worst, ties, scoreOf(keyAt(near, kept + 1))};
+        const std::int32_t key = keyAt(near, kept);
+        const float worst = scoreOf(key);
+        std::int32_t above = 0, least = 0, next = std::numeric_limits<std::int32_t>::min();
+        for (const std::int32_t other : near) { // without a branch
+            above += scoreOf(other) > worst ? 1 : 0;
+            least += other >= key ? 1 : 0;
+            next = std::max(next, other < key ? other : next);
+        }
+        return {worst, kept - above, least > kept ? worst : scoreOf(next)};
     }
 }
 
