@@ -84,17 +84,21 @@ std::int32_t keyOf(float score) { return turned(std::bit_cast<std::int32_t>(scor
 float scoreOf(std::int32_t key) { return std::bit_cast<float>(turned(key)); }
 
 /// The key at this place from the largest, 1 <= place <= all. Counting needs no branch: a few passes over few keys take
-/// less time than to bring them into an order.
+/// less time than to bring them into an order. Every other pass looks where the counts at both ends point to.
 std::int32_t keyAt(std::span<const std::int32_t> keys, std::int64_t place) {
     std::int32_t low = *std::ranges::min_element(keys), high = *std::ranges::max_element(keys);
-    while (low < high) {
-        const auto middle = static_cast<std::int32_t>(high - (std::int64_t{high} - low) / 2);
+    std::int64_t below = std::ssize(keys), above = 0; // keys from `low` on, and those beyond `high`
+    for (bool points = true; low < high; points = !points) {
+        const double part =
+            points ? (static_cast<double>(place - above) - 0.5) / static_cast<double>(below - above) : 0.5;
+        const auto middle = static_cast<std::int32_t>(
+            high - static_cast<std::int64_t>(part * static_cast<double>(std::int64_t{high} - low)));
         std::int32_t count = 0;
         for (const std::int32_t key : keys) count += key >= middle ? 1 : 0;
         if (count >= place)
-            low = middle;
+            low = middle, below = count;
         else
-            high = middle - 1;
+            high = middle - 1, above = count;
         if (count != place) continue;
         std::int32_t least = std::numeric_limits<std::int32_t>::max();
         for (const std::int32_t key : keys) least = std::min(least, key >= middle ? key : least);
@@ -167,26 +171,45 @@ WorstKept worstOf(std::span<const float> scores, std::int64_t count) {
         const std::vector<std::int32_t> near = keysIn(scores, range);
         const std::int64_t kept = count - countAbove(scores, range.high);
         if (kept < 1 || kept >= std::ssize(near)) continue; // the sample misled: all scores are near
-        const float worst = scoreOf(keyAt(near, kept));
-        const std::int64_t ties = count - countAbove(scores, worst);
-        return {worst, ties, scoreOf(keyAt(near, kept + 1))};
+        const std::int32_t key = keyAt(near, kept);
+        const float worst = scoreOf(key);
+        std::int32_t above = 0, least = 0, next = std::numeric_limits<std::int32_t>::min();
+        for (const std::int32_t other : near) { // without a branch
+            above += scoreOf(other) > worst ? 1 : 0;
+            least += other >= key ? 1 : 0;
+            next = std::max(next, other < key ? other : next);
+        }
+        return {worst, kept - above, least > kept ? worst : scoreOf(next)};
     }
 }
 
-/// Writes the kept rows in order, and behind them one place more: no branch. Returns their end.
-TokenIndex* writeKept(std::span<const float> scores, TokenIndex first, const WorstKept& worst, TokenIndex* next) {
+/// Behind the last of the first `count` rows of this score.
+std::size_t endOfTies(std::span<const float> scores, float score, std::int64_t count) {
+    std::size_t end = 0;
+    for (; count > 0; ++end) count -= scores[end] == score ? 1 : 0;
+    return end;
+}
+
+/// Writes the rows of which it holds, in order. Returns their end.
+template <class Holds>
+TokenIndex* writeRows(std::span<const float> scores, TokenIndex first, const Holds& holds, TokenIndex* next) {
     std::size_t i = 0;
-    const auto write = [&](bool isKept) {
-        *next = first + static_cast<TokenIndex>(i++);
-        next += isKept ? 1 : 0;
-    };
-    if (worst.isTied())
-        for (std::int64_t ties = worst.ties; ties > 0; write(scores[i] >= worst.score))
-            ties -= scores[i] == worst.score ? 1 : 0;
-    if (worst.isTied())
-        while (i < scores.size()) write(scores[i] > worst.score);
-    while (i < scores.size()) write(scores[i] >= worst.score);
+    for (; i + 64 <= scores.size(); i += 64)
+        for (std::uint64_t bits = bitsOf(scores.data() + i, holds); bits != 0; bits &= bits - 1)
+            *next++ = first + static_cast<TokenIndex>(i) + static_cast<TokenIndex>(std::countr_zero(bits));
+    for (; i < scores.size(); ++i)
+        if (holds(scores[i])) *next++ = first + static_cast<TokenIndex>(i);
     return next;
+}
+
+/// Writes the kept rows in order. Returns their end.
+TokenIndex* writeKept(std::span<const float> scores, TokenIndex first, const WorstKept& worst, TokenIndex* next) {
+    const auto isKept = [score = worst.score](float other) { return other >= score; };
+    const auto isBetter = [score = worst.score](float other) { return other > score; };
+    if (!worst.isTied()) return writeRows(scores, first, isKept, next);
+    const std::size_t end = endOfTies(scores, worst.score, worst.ties);
+    next = writeRows(scores.first(end), first, isKept, next);
+    return writeRows(scores.subspan(end), first + static_cast<TokenIndex>(end), isBetter, next);
 }
 
 bool hasNaN(std::span<const float> scores) {

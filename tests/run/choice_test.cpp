@@ -57,6 +57,20 @@ private slots:
         }
     }
 
+    /// They would push out features and scores, and whoever asks holds the choice.
+    void stepsOfADragAreNotCached() {
+        const Capture capture = makeRandomCapture(5, 120, 1, 4, 2, 8);
+        (void)m_runner.run(requestOf(capture, "keydiff@0.5"), {});
+        const std::size_t before = m_runner.cache().bytes();
+        for (const char* budget : {"0.4", "0.3", "0.4"}) {
+            RunRequest request = requestOf(capture, "keydiff");
+            request.budget = Budget::parse(budget);
+            const auto chosen = chooseAtOnce(m_runner, request);
+            QVERIFY(chosen && chosen->selection.sameLists(newRunner().run(request, {})->selection));
+        }
+        QCOMPARE(m_runner.cache().bytes(), before);
+    }
+
     /// Freeing what is cached of it may take longer than a frame.
     void aClosedCaptureIsForgottenByALaterRun() {
         const Capture capture = makeRandomCapture(4, 120, 1, 4, 2, 8);

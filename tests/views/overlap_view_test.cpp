@@ -4,6 +4,8 @@
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 #include "views/view.h"
 
 #include <algorithm>
@@ -125,6 +127,19 @@ private slots:
             QVERIFY2(has(scene, "KeyDiff, paper") && has(scene, "StreamingLLM, gaps"),
                      qPrintable(QString("%1x%2").arg(size.width()).arg(size.height())));
         }
+    }
+
+    void barsCountTheTokensOfEachNumberOfPanes() {
+        const ViewInput input = needleInput(kThree);
+        std::vector<std::int64_t> counts(input.panes.size() + 1, 0);
+        for (TokenIndex token = 0; token < input.cut.token; ++token)
+            ++counts[static_cast<std::size_t>(std::ranges::count_if(input.panes, [&](const PaneData& pane) {
+                return std::ranges::binary_search(keptTokens(input, pane), token);
+            }))];
+        const Scene scene = m_view.buildScene(input, m_options, viewport(940, 300, m_text));
+        for (const std::int64_t count : counts) QVERIFY2(has(scene, formatCount(count)), formatCount(count).c_str());
+        const std::string none = formatCount(counts.front()) + " by none", finding = m_view.finding(input, m_options);
+        QVERIFY2(finding.find(none) != std::string::npos, finding.c_str());
     }
 };
 

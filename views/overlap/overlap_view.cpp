@@ -19,11 +19,15 @@ const TextStyle kHeadingStyle{FontFace::Interface, 11, FontWeight::SemiBold}, kN
 /// counts[c]: tokens before the cut that exactly c panes keep.
 std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<const PaneData*>& panes) {
     std::vector<std::uint8_t> keepCounts(static_cast<std::size_t>(input.cut.token), 0);
-    for (const PaneData* pane : panes)
-        for (const TokenIndex token : keptTokens(input, *pane))
-            if (static_cast<std::size_t>(token) < keepCounts.size()) ++keepCounts[token];
     std::vector<std::int64_t> counts(panes.size() + 1, 0);
-    for (const std::uint8_t keepCount : keepCounts) ++counts[keepCount];
+    counts.front() = std::ssize(keepCounts);
+    for (const PaneData* pane : panes)
+        for (const TokenIndex token : keptTokens(input, *pane)) {
+            if (static_cast<std::size_t>(token) >= keepCounts.size()) continue;
+            const std::size_t keepCount = keepCounts[token]++;
+            --counts[keepCount];
+            ++counts[keepCount + 1];
+        }
     return counts;
 }
 
