@@ -92,15 +92,6 @@ QByteArray xmpPacket(const ExportOptions& options) {
         .toUtf8();
 }
 
-/// Blanks the date that Qt always writes and PDF does not require, so that equal figures have equal bytes. Nothing may
-/// move, because the cross-reference table counts bytes.
-QByteArray withoutDate(QByteArray pdf) {
-    constexpr char kDate[] = "/CreationDate (";
-    const qsizetype begin = pdf.lastIndexOf(kDate), end = pdf.indexOf(')', begin);
-    if (begin >= 0 && end >= 0) std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
-    return pdf;
-}
-
 QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
     QBuffer buffer;
     buffer.open(QIODevice::WriteOnly);
@@ -117,10 +108,21 @@ QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
     painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
     paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove, .outlines = options.outlines});
     if (!painter.end()) failDraw("PDF");
-    return withoutDate(buffer.data());
+    return withoutDates(buffer.data());
 }
 
 } // namespace
+
+QByteArray withoutDates(QByteArray pdf) {
+    const auto blank = [&pdf](const char* key, char last) {
+        const qsizetype begin = pdf.lastIndexOf(key), end = pdf.indexOf(last, begin);
+        if (begin >= 0 && end >= 0) std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
+    };
+    blank("/CreationDate (", ')');
+    blank("/ModDate (", ')');
+    blank("\n/ID [", ']');
+    return pdf;
+}
 
 void checkImageSize(double width, double height, double scale) {
     const double largest = largestImageScale(width, height);

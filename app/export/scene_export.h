@@ -2,6 +2,7 @@
 
 #include "views/scene/scene.h"
 
+#include <QByteArray>
 #include <QImage>
 
 #include <string>
@@ -23,6 +24,10 @@ struct ExportOptions {
 void checkImageSize(double width, double height, double scale);
 
 QImage renderScene(const Scene& scene, double scale);
+
+/// A PDF of QPdfWriter with its dates and its random identifier (Qt 6.8) blank, which PDF does not require: equal
+/// documents have equal bytes. Nothing moves, because the cross-reference table counts bytes.
+QByteArray withoutDates(QByteArray pdf);
 
 /// The content of a figure file, by the extension of its path: .png, .svg, .pdf (text stays text, the parts of the
 /// fonts that it needs are inside). Equal figures have equal bytes. Throws Error with the path and the remedy. Needs a

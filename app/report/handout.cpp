@@ -2,6 +2,7 @@
 #include "app/report/handout.h"
 
 #include "app/export/painter_scene.h"
+#include "app/export/scene_export.h"
 #include "app/lessons/lesson_answer.h"
 #include "app/report/headless.h"
 #include "app/study/session_file.h"
@@ -79,11 +80,7 @@ public:
     std::string finish() {
         number();
         if (!m_painter.end()) fail();
-        QByteArray pdf = m_buffer.data();
-        // Blanks the date, so that equal handouts have equal bytes; nothing may move.
-        const qsizetype begin = pdf.lastIndexOf("/CreationDate ("), end = pdf.indexOf(')', begin);
-        if (begin >= 0 && end >= 0) std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
-        return pdf.toStdString();
+        return withoutDates(m_buffer.data()).toStdString();
     }
 
 private:

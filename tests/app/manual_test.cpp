@@ -71,6 +71,12 @@ QList<std::pair<QString, QString>> printedTexts() {
     return texts;
 }
 
+/// A figure without the bytes of its fonts, which other versions of HarfBuzz write in another order.
+QByteArray withoutFonts(const QByteArray& svg) {
+    static const QRegularExpression kFont(R"re(url\(data:font[^)]*\))re");
+    return QString::fromUtf8(svg).remove(kFont).toUtf8();
+}
+
 /// Words as a shell would give them; the manual quotes with '...' and "..." only.
 QStringList wordsOf(const QString& command) {
     QStringList words;
@@ -150,7 +156,7 @@ private slots:
         }
         QFile file(committed);
         QVERIFY2(file.open(QIODevice::ReadOnly), qPrintable(committed));
-        QVERIFY2(file.readAll() == drawn,
+        QVERIFY2(withoutFonts(file.readAll()) == withoutFonts(drawn),
                  qPrintable(words[out] +
                             " is not what its command draws: run resources/dev/manual_pictures.sh and look at it"));
     }
