@@ -6,8 +6,6 @@
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
-#include <cmath>
-
 using namespace kvscope;
 
 namespace {
