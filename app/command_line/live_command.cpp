@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>

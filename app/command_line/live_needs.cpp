@@ -57,7 +57,7 @@ void LiveNeeds::ask(const LayerRunner& runner, const std::shared_ptr<const Captu
     if (m_chunk == 0 && m_steps == 0) return;
     const AnswerNeeds needs(runner, capture);
     if (m_chunk > 0) {
-        m_chunks = live::chunksOf(needs.answers().capture()->cut(), static_cast<TokenIndex>(m_chunk));
+        m_chunks = chunksOf(needs.answers().capture()->cut(), static_cast<TokenIndex>(m_chunk));
         m_rises = needs.chunkRises(static_cast<TokenIndex>(m_chunk), checkpoint.part(0, 0.5));
     }
     if (m_steps > 0) m_scores = needs.tokenScores(m_steps, checkpoint.part(0.5, 1));

@@ -43,7 +43,7 @@ private:
     };
     std::int64_t m_chunk = 0; ///< 0: not asked for
     int m_steps = 0;          ///< 0: not asked for
-    std::vector<live::TokenRange> m_chunks;
+    std::vector<TokenRange> m_chunks;
     std::vector<double> m_rises;
     std::shared_ptr<const HostTensor> m_scores;
     std::vector<Row> m_rows; ///< empty ones where nothing was chosen

@@ -1,5 +1,5 @@
 // The extension module `kvscope._core`: captures, kept lists, measures and exceptions around the core. The Python
-// package around it checks arguments and holds signatures and docstrings.
+// package around it checks arguments.
 #include "app/python/array_capture.h"
 #include "app/python/result_arrays.h"
 #include "core/base/atomic_file.h"
@@ -128,11 +128,11 @@ struct OpenCapture {
         for (const MeasureValues& one : measured) values[one.id.c_str()] = arrayOf(one.perHead);
         return values;
     }
-    std::vector<nb::bytes> texts() const {
-        std::vector<nb::bytes> texts;
+    nb::list texts() const {
+        nb::list texts;
         for (TokenIndex token = 0; token < info().numTokens; ++token) {
             const std::string_view bytes = reader->tokens().textOf(token);
-            texts.emplace_back(bytes.data(), bytes.size());
+            texts.append(nb::steal(PyUnicode_DecodeUTF8(bytes.data(), std::ssize(bytes), "replace")));
         }
         return texts;
     }
@@ -195,44 +195,69 @@ void translateError(const std::exception_ptr& thrown, void* type) {
     }
 }
 
+/// States read-only properties of a class: name, docstring, getter.
+template <class Class> auto factsOf(nb::class_<Class>& stated) {
+    return [&stated](const char* name, const char* doc, auto get) { stated.def_prop_ro(name, get, doc); };
+}
+
 void addSelection(nb::module_& module) {
-    nb::class_<LayerSelection>(module, "Selection")
-        .def_prop_ro("kept", &LayerSelection::kept)
-        .def_prop_ro("query_heads", &LayerSelection::queryHeads)
-        .def_prop_ro("numerator_weights", [](const LayerSelection& s) { return s.weights(true); })
-        .def_prop_ro("denominator_weights", [](const LayerSelection& s) { return s.weights(false); })
-        .def_prop_ro("scores", &LayerSelection::scores)
-        .def_prop_ro("query_head_scores", &LayerSelection::queryHeadScores)
-        .def_prop_ro("margins", &LayerSelection::margins)
-        .def_prop_ro("retention", &LayerSelection::retention)
-        .def_prop_ro("cut", [](const LayerSelection& s) { return s.result().request.cut.token; })
-        .def_prop_ro("policy", [](const LayerSelection& s) { return s.result().request.policy.text(); })
-        .def_prop_ro("notes", [](const LayerSelection& s) { return s.result().notes; })
-        .def_prop_ro("simulated", [](const LayerSelection& s) { return s.result().simulated; })
-        .def("mask", &LayerSelection::mask)
+    nb::class_<LayerSelection> selection(module, "Selection",
+                                         "What a policy keeps of one layer. Arrays view the result and are read-only.");
+    const auto fact = factsOf(selection);
+    fact("kept", "For each KV head the kept tokens, rising; of query heads with sets of their own the union.",
+         &LayerSelection::kept);
+    fact("query_heads", "For each query head its own kept tokens, rising, or None: those of a group share a set.",
+         &LayerSelection::queryHeads);
+    fact("numerator_weights", "Per kept token, or None: all 1.",
+         [](const LayerSelection& s) { return s.weights(true); });
+    fact("denominator_weights", "Per kept token, or None: all 1.",
+         [](const LayerSelection& s) { return s.weights(false); });
+    fact("scores", "[KV heads, tokens before the cut], or None; the group's where query heads have sets of their own.",
+         &LayerSelection::scores);
+    fact("query_head_scores", "[query heads, tokens before the cut], or None: those of a group share a set.",
+         &LayerSelection::queryHeadScores);
+    fact("margins", "For each KV head how far the closest decision was from going the other way.",
+         &LayerSelection::margins);
+    fact("retention", "Share of the tokens before the cut that a query head keeps.", &LayerSelection::retention);
+    fact("cut", "First token that the policy did not see.",
+         [](const LayerSelection& s) { return s.result().request.cut.token; });
+    fact("policy", "The policy with its variant, parameters and budget.",
+         [](const LayerSelection& s) { return s.result().request.policy.text(); });
+    fact("notes", "What the reader must know.", [](const LayerSelection& s) { return s.result().notes; });
+    fact("simulated", "Whether the policy simulates what a real run would do.",
+         [](const LayerSelection& s) { return s.result().simulated; });
+    selection.def("mask", &LayerSelection::mask, "[KV heads, tokens before the cut], true where kept.")
         .def("__repr__", &LayerSelection::text);
 }
 
 void addCapture(nb::module_& module) {
     nb::class_<OpenCapture> capture(module, "Capture");
-    capture.def_prop_ro("path", [](const OpenCapture& c) { return c.info().path; })
-        .def_prop_ro("file_name", [](const OpenCapture& c) { return c.info().fileName; })
-        .def_prop_ro("model_id", [](const OpenCapture& c) { return c.info().modelId; })
-        .def_prop_ro("hash", [](const OpenCapture& c) { return c.info().hash; })
-        .def_prop_ro("notes", [](const OpenCapture& c) { return c.info().notes; })
-        .def_prop_ro("num_tokens", [](const OpenCapture& c) { return c.info().numTokens; })
-        .def_prop_ro("num_query_heads", [](const OpenCapture& c) { return c.info().numQueryHeads; })
-        .def_prop_ro("num_kv_heads", [](const OpenCapture& c) { return c.info().numKvHeads; })
-        .def_prop_ro("head_dim", [](const OpenCapture& c) { return c.info().headDim; })
-        .def_prop_ro("layers", &OpenCapture::layers)
-        .def_prop_ro("token_ids", [](const OpenCapture& c) { return c.reader->tokens().ids; })
-        .def_prop_ro("positions", [](const OpenCapture& c) { return c.reader->tokens().positions; })
-        .def_prop_ro("texts", &OpenCapture::texts)
-        .def_prop_ro("segments", &OpenCapture::segments)
-        .def("rope", &OpenCapture::rope, nb::arg("layer"))
-        .def("evict", &OpenCapture::evict, nb::arg("layer"), nb::arg("policy"), nb::arg("cut"), nb::arg("seed"),
+    const auto fact = factsOf(capture);
+    fact("path", "The file.", [](const OpenCapture& c) { return c.info().path; });
+    fact("_file_name", "", [](const OpenCapture& c) { return c.info().fileName; });
+    fact("model_id", "The model that was captured.", [](const OpenCapture& c) { return c.info().modelId; });
+    fact("hash", "SHA-256 of the file's numbers, or its size and time where the file states none.",
+         [](const OpenCapture& c) { return c.info().hash; });
+    fact("notes", "What the capturing tool noted.", [](const OpenCapture& c) { return c.info().notes; });
+    fact("num_tokens", "Tokens of the prompt.", [](const OpenCapture& c) { return c.info().numTokens; });
+    fact("num_query_heads", "Query heads of a layer.", [](const OpenCapture& c) { return c.info().numQueryHeads; });
+    fact("num_kv_heads", "KV heads of a layer.", [](const OpenCapture& c) { return c.info().numKvHeads; });
+    fact("head_dim", "Components of a key.", [](const OpenCapture& c) { return c.info().headDim; });
+    fact("layers", "Layers in the file.", &OpenCapture::layers);
+    fact("token_ids", "Id of each token in the model's vocabulary.",
+         [](const OpenCapture& c) { return c.reader->tokens().ids; });
+    fact("positions", "Position id of each token: what RoPE turns it by.",
+         [](const OpenCapture& c) { return c.reader->tokens().positions; });
+    fact("texts", "Text of each token; a part of a character reads as U+FFFD.", &OpenCapture::texts);
+    fact("segments", "(begin, end, kind), half-open.", &OpenCapture::segments);
+    const auto open = [](OpenCapture* made, const std::string& path) {
+        new (made) OpenCapture{openCapture(path), makeRunner(0, kCaptureCache)};
+    };
+    capture.def("__init__", open, nb::arg("path"))
+        .def("_rope", &OpenCapture::rope, nb::arg("layer"))
+        .def("_evict", &OpenCapture::evict, nb::arg("layer"), nb::arg("policy"), nb::arg("cut"), nb::arg("seed"),
              nb::arg("uniforms") = "", nb::arg("sketch") = "")
-        .def("measure", &OpenCapture::measure, nb::arg("layer"), nb::arg("policy"), nb::arg("metrics"), nb::arg("cut"),
+        .def("_measure", &OpenCapture::measure, nb::arg("layer"), nb::arg("policy"), nb::arg("metrics"), nb::arg("cut"),
              nb::arg("seed"));
     for (const auto& [name, role] :
          {std::pair{"keys", TensorRole::Keys}, std::pair{"values", TensorRole::Values},
@@ -243,12 +268,6 @@ void addCapture(nb::module_& module) {
 
 void addFunctions(nb::module_& module) {
     using nb::arg;
-    module.def(
-        "open",
-        [](const std::string& path) {
-            return OpenCapture{openCapture(path), makeRunner(0, kCaptureCache)};
-        },
-        arg("path"));
     module.def("arrays", &openArrays, nb::kw_only(), arg("k"), arg("v"), arg("q").none(), arg("k_pre").none(),
                arg("sinks"), arg("kv_of_q"), arg("positions"), arg("inv_freq"), arg("interleaved"), arg("rotary_begin"),
                arg("attention_scaling"), arg("scaling").none(), arg("softcap"), arg("sliding_window"), arg("layer"),

@@ -1,6 +1,7 @@
 // Answers of the worker that no budget changes, kept in the runner's cache; and what lists of kept tokens make of them.
 #include "app/study/answer_needs.h"
 
+#include "app/live/tensor_stream.h"
 #include "core/base/error.h"
 #include "core/run/stage_cache.h"
 
@@ -14,6 +15,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kUnknown = NAN;
+constexpr std::size_t kChunksAtOnce = 16; // in one request, between which others come
 
 std::shared_ptr<const live::LiveCapture> liveOf(const std::shared_ptr<const CaptureReader>& capture) {
     auto live = std::dynamic_pointer_cast<const live::LiveCapture>(capture);
@@ -35,7 +37,57 @@ std::shared_ptr<const Value> cached(const LayerRunner& runner, const std::string
         wasThere);
 }
 
+live::Json asked(const live::LiveAnswers& answers) {
+    return {{"context_id", answers.capture()->contextId()},
+            {"question_ids", answers.question()},
+            {"answer_ids", answers.answer()}};
+}
+
+/// Mean loss of the answer with one chunk hidden in all layers and heads, for each of at most kChunksAtOnce chunks; NaN
+/// where it is NaN or infinite.
+std::vector<double> lossesWithout(const live::LiveAnswers& answers, std::span<const TokenRange> chunks,
+                                  const Checkpoint& checkpoint) {
+    live::Json params = asked(answers);
+    for (const auto& [begin, end] : chunks) params["chunks"].push_back({begin, end});
+    params["chunks_may_fail"] = true; // an older worker answers all chunks or none
+    const live::Json answer = answers.capture()->client().call("chunks/importance", std::move(params), {}, checkpoint);
+    return live::understand("chunks/importance", [&] {
+        std::vector<double> losses;
+        for (const live::Json& loss : answer.at("losses")) losses.push_back(loss.is_null() ? NAN : loss.get<double>());
+        if (losses.size() != chunks.size())
+            throw Error({.sentence = "the worker's answer to chunks/importance is not of what was asked",
+                         .remedy = "Give worker and program the same version"});
+        return losses;
+    });
+}
+
+HostTensor readScores(const live::LiveAnswers& answers, int steps, const Checkpoint& checkpoint) {
+    const live::LiveCapture& capture = *answers.capture();
+    live::TensorStream stream("scores", {capture.info().numLayers, capture.info().numKvHeads, capture.cut()},
+                              checkpoint.silent());
+    for (int step = 0; step < steps; ++step) {
+        live::Json params = asked(answers);
+        params["steps"] = steps;
+        params["step"] = step;
+        capture.client().call("gradient/read", std::move(params), {},
+                              checkpoint.step(static_cast<std::size_t>(step), static_cast<std::size_t>(steps)),
+                              stream.taker());
+    }
+    HostTensor scores = stream.finish();
+    if (!std::ranges::all_of(scores.data, [](float score) { return std::isfinite(score); }))
+        throw Error({.sentence = "the gradients of the loss are not finite",
+                     .place = "scores",
+                     .remedy = "Load the model with another --dtype: fp16 overflows where bf16 and fp32 do not"});
+    return scores;
+}
+
 } // namespace
+
+std::vector<TokenRange> chunksOf(TokenIndex cut, TokenIndex size) {
+    std::vector<TokenRange> chunks;
+    for (TokenIndex begin = 0; begin < cut; begin += size) chunks.emplace_back(begin, std::min(cut, begin + size));
+    return chunks;
+}
 
 bool isAnswerExpected(const live::LiveAnswers& answers) {
     return answers.answer().size() >= (answers.question().empty() ? 2u : 1u);
@@ -59,15 +111,15 @@ double AnswerNeeds::fullLoss(const Checkpoint& checkpoint) const {
 
 std::vector<double> AnswerNeeds::chunkRises(TokenIndex size, const Checkpoint& checkpoint,
                                             const SomeRises& some) const {
-    const std::vector<live::TokenRange> chunks = live::chunksOf(m_answers.capture()->cut(), size);
+    const std::vector<TokenRange> chunks = chunksOf(m_answers.capture()->cut(), size);
     const double full = fullLoss(checkpoint.silent());
     std::vector<double> rises(chunks.size(), kUnknown);
-    for (std::size_t begin = 0; begin < chunks.size(); begin += live::kChunksAtOnce) {
-        const auto own = std::span(chunks).subspan(begin, std::min(live::kChunksAtOnce, chunks.size() - begin));
+    for (std::size_t begin = 0; begin < chunks.size(); begin += kChunksAtOnce) {
+        const auto own = std::span(chunks).subspan(begin, std::min(kChunksAtOnce, chunks.size() - begin));
         bool wasThere = false;
         const auto losses = cached<std::vector<double>>(
             m_runner, fmt::format("{}chunks|{}|{}", m_key, size, begin), own.size() * sizeof(double), checkpoint,
-            [&] { return live::lossesWithout(m_answers, own, checkpoint.silent()); }, &wasThere);
+            [&] { return lossesWithout(m_answers, own, checkpoint.silent()); }, &wasThere);
         std::ranges::transform(*losses, rises.begin() + static_cast<std::ptrdiff_t>(begin),
                                [&](double loss) { return loss - full; });
         checkpoint.at(static_cast<double>(begin + own.size()), static_cast<double>(chunks.size()));
@@ -84,7 +136,7 @@ std::shared_ptr<const HostTensor> AnswerNeeds::tokenScores(int steps, const Chec
     const auto count = static_cast<std::size_t>(info.numLayers) * static_cast<std::size_t>(info.numKvHeads) *
                        static_cast<std::size_t>(m_answers.capture()->cut());
     return cached<HostTensor>(m_runner, fmt::format("{}scores|{}", m_key, steps), count * sizeof(float), checkpoint,
-                              [&] { return live::tokenScores(m_answers, steps, checkpoint); });
+                              [&] { return readScores(m_answers, steps, checkpoint); });
 }
 
 std::vector<double> sumsOfTokens(const HostTensor& scores) {
@@ -94,7 +146,7 @@ std::vector<double> sumsOfTokens(const HostTensor& scores) {
     return sums;
 }
 
-std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const live::TokenRange> chunks) {
+std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const TokenRange> chunks) {
     std::vector<double> shares(chunks.size(), 0);
     double heads = 0;
     for (const live::LayerSelection& layer : layers)

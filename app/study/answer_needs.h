@@ -1,11 +1,13 @@
 #pragma once
 
-#include "app/live/answer_needs.h"
+#include "app/live/live_answers.h"
+#include "core/base/host_tensor.h"
 #include "core/run/run.h"
 
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -13,9 +15,16 @@ namespace kvscope {
 /// Whether the answer has a token whose loss counts: the first behind the cut does not.
 bool isAnswerExpected(const live::LiveAnswers& answers);
 
+/// Tokens begin .. end - 1 before the cut.
+using TokenRange = std::pair<TokenIndex, TokenIndex>;
+
+/// The tokens before the cut in chunks of `size`; the last may be shorter.
+std::vector<TokenRange> chunksOf(TokenIndex cut, TokenIndex size);
+
 /// What the expected answer of a live context needs, whatever policies keep. Each number is asked of the worker once
-/// and then lies in the runner's cache, beside the capture. Rises are in nat, of the answer's mean loss over the full
-/// cache's. Other requests of the same context neither end these nor are ended by them.
+/// and then lies in the runner's cache, beside the capture. An old worker refuses all but the full loss. Rises are in
+/// nat, of the answer's mean loss over the full cache's. Other requests of the same context neither end these nor are
+/// ended by them.
 class AnswerNeeds {
 public:
     /// Throws Error for a capture without a model behind it, and without an expected answer.
@@ -24,11 +33,13 @@ public:
     const live::LiveAnswers& answers() const { return m_answers; }
     double fullLoss(const Checkpoint& checkpoint) const;
     using SomeRises = std::function<void(const std::vector<double>& rises, std::size_t answered)>;
-    /// How much the loss rises when a chunk is hidden in all layers and heads; of all chunks of live::chunksOf. NaN
+    /// How much the loss rises when a chunk is hidden in all layers and heads; of all chunks of chunksOf. NaN
     /// where the loss is NaN or infinite. `some` is told after each request to the worker, when only the first
     /// `answered` chunks are known and the rest is still NaN. Throws Error where no loss is finite.
     std::vector<double> chunkRises(TokenIndex size, const Checkpoint& checkpoint, const SomeRises& some = {}) const;
-    /// As live::tokenScores.
+    /// First-order rise of the answer's loss, in nat, when a KV head evicts a token; [layers, Hkv, cut]. With one step
+    /// the derivative at the full cache; with more, integrated gradients from the full cache to an empty one
+    /// (Sundararajan et al. 2017), whose sum is about the rise of the loss without the context.
     std::shared_ptr<const HostTensor> tokenScores(int steps, const Checkpoint& checkpoint) const;
 
 private:
@@ -43,7 +54,7 @@ constexpr int kScoreSteps = 12; ///< of tokenScores, where nobody says
 std::vector<double> sumsOfTokens(const HostTensor& scores);
 
 /// Share of each chunk's tokens that a query head attends to, mean over the heads of the layers.
-std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const live::TokenRange> chunks);
+std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const TokenRange> chunks);
 
 /// Sum of the scores of what each KV head evicts, by layer and KV head: the rise of the loss to first order. NaN where
 /// kept tokens are weighted or query heads keep sets of their own, which the scores do not describe.

@@ -5,7 +5,6 @@
 #include "app/live/live_context.h"
 #include "app/study/object_reader.h"
 #include "app/study/session_paths.h"
-#include "app/study/token_runs.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
@@ -16,7 +15,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <optional>
 
 namespace kvscope {
@@ -54,6 +52,33 @@ template <class Enum, std::size_t N> Enum valueOf(const Word<Enum> (&words)[N], 
         choices += (choices.empty() ? "" : ", ") + std::string(entry.word);
     }
     throw Error({"\"" + word + "\" is not known", "", "Choose one of " + choices});
+}
+
+/// Ascending tokens as half-open ranges, so that a long selection is a short text: [10, 11, 12, 20] as [[10, 13], [20,
+/// 21]].
+Json toRuns(const std::vector<TokenIndex>& tokens) {
+    auto runs = Json::array();
+    for (std::size_t i = 0; i < tokens.size();) {
+        std::size_t j = i + 1;
+        while (j < tokens.size() && tokens[j] == tokens[j - 1] + 1) ++j;
+        runs.push_back({tokens[i], tokens[j - 1] + 1});
+        i = j;
+    }
+    return runs;
+}
+
+/// Throws Error for runs that are empty, not ascending or not of whole numbers, Json::exception for anything else.
+std::vector<TokenIndex> fromRuns(const Json& runs) {
+    constexpr std::int64_t kLimit = std::int64_t{1} << 24;
+    std::vector<TokenIndex> tokens;
+    for (const Json& run : runs) {
+        const auto begin = wholeNumber<std::int64_t>(run.at(0)), end = wholeNumber<std::int64_t>(run.at(1));
+        const std::int64_t after = tokens.empty() ? 0 : tokens.back() + 1;
+        if (begin < after || end <= begin || end > kLimit)
+            throw Error({"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]"});
+        for (std::int64_t token = begin; token < end; ++token) tokens.push_back(static_cast<TokenIndex>(token));
+    }
+    return tokens;
 }
 
 /// Unknown keys first, overwritten by known ones.

@@ -5,6 +5,7 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/base/number_text.h"
+#include "core/base/one_line.h"
 #include "core/capture/calibration_rows.h"
 #include "core/policies/policy.h"
 
@@ -279,7 +280,7 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
 
 CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant) {
     const std::string text = readWholeFile(path);
-    CsvRecords records(std::string_view(text).substr(text.starts_with("\xEF\xBB\xBF") ? 3 : 0));
+    CsvRecords records(withoutByteOrderMark(text));
     CalibrationData data;
     std::optional<CsvTable> table;
     int unmeasured = 0;

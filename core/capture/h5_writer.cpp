@@ -4,7 +4,6 @@
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
 
-#include <cstdlib>
 #include <map>
 #include <string_view>
 #include <system_error>

@@ -5,7 +5,6 @@
 #include "core/base/row_source.h"
 #include "core/engine/arithmetic.h"
 #include "core/engine/attention.h"
-#include "core/engine/attention_chunks.h"
 #include "core/engine/attention_map.h"
 #include "core/engine/balancing_walk.h"
 #include "core/engine/clusters.h"

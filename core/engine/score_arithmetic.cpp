@@ -10,9 +10,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 

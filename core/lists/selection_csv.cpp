@@ -4,6 +4,7 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/one_line.h"
 
 #include <fmt/format.h>
 
@@ -367,8 +368,7 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
 }
 
 RecordedSelection parseSelectionCsv(const std::string& text, const std::string& path) {
-    const bool marked = text.starts_with("\xEF\xBB\xBF"); // some spreadsheets mark UTF-8
-    return CsvReader(path).read(marked ? text.substr(3) : text);
+    return CsvReader(path).read(std::string(withoutByteOrderMark(text))); // some spreadsheets mark UTF-8
 }
 
 } // namespace kvscope

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/base/number_text.h"
+#include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "core/studies/reproduction_series.h"
 

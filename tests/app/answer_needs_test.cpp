@@ -96,9 +96,9 @@ private slots:
             for (TokenIndex token = 0; token < kCut; ++token)
                 scores.data.push_back(static_cast<float>(scoreAt(row / 2, row % 2, token)));
         const auto rises = predictedRises(layers, scores);
-        const auto chunks = live::chunksOf(kCut, 8);
+        const auto chunks = chunksOf(kCut, 8);
         const auto shares = keptShares(layers, chunks);
-        QVERIFY(chunks.back() == live::TokenRange(56, kCut));
+        QVERIFY(chunks.back() == TokenRange(56, kCut));
         std::vector<double> wanted(chunks.size(), 0);
         const auto keeps = [](const std::vector<TokenIndex>& kept, TokenIndex token) {
             return std::ranges::find(kept, token) != kept.end();

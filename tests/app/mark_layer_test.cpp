@@ -4,7 +4,6 @@
 
 #include <QtTest>
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 

@@ -8,7 +8,6 @@
 #include <QJsonObject>
 
 #include <filesystem>
-#include <fstream>
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_panel.h"
-#include "app/window/style/qt_colour.h"
+#include "app/window/style/appearance.h"
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"

@@ -7,9 +7,6 @@
 
 #include <QTest>
 
-#include <map>
-#include <memory>
-
 using namespace kvscope;
 using kvscope::testing::OneView;
 namespace scene_checks = kvscope::scene_checks;

@@ -18,7 +18,6 @@
 #include <QSettings>
 #include <QStandardPaths>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>

@@ -9,7 +9,6 @@
 #include <QSettings>
 #include <QTemporaryDir>
 
-#include <cmath>
 #include <random>
 
 using namespace kvscope;

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <stdexcept>
 #include <thread>
-#include <vector>
 
 using namespace kvscope;
 

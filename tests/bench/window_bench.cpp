@@ -25,7 +25,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>

@@ -7,8 +7,6 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
-#include <map>
-
 using namespace kvscope;
 
 namespace {

@@ -12,7 +12,6 @@
 #include <QtTest>
 
 #include <chrono>
-#include <functional>
 #include <future>
 #include <thread>
 

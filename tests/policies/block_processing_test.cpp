@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <stop_token>
 
 using namespace kvscope;

@@ -6,7 +6,6 @@
 #include <QtTest>
 
 #include <cmath>
-#include <random>
 
 using namespace kvscope;
 

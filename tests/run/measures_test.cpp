@@ -8,7 +8,6 @@
 
 #include <QtTest>
 
-#include <map>
 #include <set>
 
 using namespace kvscope;

@@ -2,11 +2,10 @@
 // more of the same.
 #include <QtTest>
 
+#include "core/engine/engine.h"
 #include "core/studies/policy_work.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
-
-#include <cmath>
 
 using namespace kvscope;
 

@@ -1,6 +1,7 @@
 // Sets of single query heads (L4) all the way through a run. The oracle is a capture in which keys and values are
 // repeated, as the authors' code repeats them: there every query head is the only reader of its KV head, so ordinary
 // SnapKV gives each its own set, and every measure of a query head has one meaning only.
+#include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/run/record_results.h"

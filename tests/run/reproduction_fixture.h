@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/engine.h"
 #include "core/studies/reproduction.h"
 #include "tests/support/random_capture.h"
 

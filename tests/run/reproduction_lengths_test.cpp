@@ -1,5 +1,6 @@
 // Rows that need the lengths of prompts alone (KeyDiff Tables 7, 8, Fig. 18), against counting by hand.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/studies/reproduction.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"

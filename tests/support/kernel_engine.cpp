@@ -5,7 +5,6 @@
 #include "core/engine/forwarding_engine.h"
 #include "gpu/primitives/primitives.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 

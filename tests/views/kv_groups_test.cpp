@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;

@@ -9,7 +9,6 @@
 #include "views/key_projection/projection_marks.h"
 
 #include <map>
-#include <numeric>
 #include <random>
 #include <set>
 

@@ -8,7 +8,6 @@
 #include "views/view.h"
 
 #include <algorithm>
-#include <filesystem>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;

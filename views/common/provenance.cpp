@@ -1,6 +1,4 @@
 // What an exported figure says of its origin: layer and head, cut, and how the panes' results came about.
-#include "views/common/provenance.h"
-
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 

@@ -79,6 +79,8 @@ std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData&
 /// so, the budgets of recorded lists, and their cuts where they have another one. `wholeModel`: a picture of all heads
 /// names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
+/// The same for a picture that names its own place, such as "layer 3, all its heads"; an empty place: none.
+std::string provenanceOf(const std::string& place, const ViewInput& input, const std::vector<const PaneData*>& panes);
 
 /// Capitalises the first letter unless a formula stands there: sentences in pictures begin with words that elsewhere
 /// follow "kvscope:".

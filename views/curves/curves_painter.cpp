@@ -5,7 +5,6 @@
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
-#include "views/common/provenance.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>

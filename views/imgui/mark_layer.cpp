@@ -2,7 +2,6 @@
 // through there. Marks lie at 32nds of a pixel, so that their pixels are computed once for all marks.
 #include "views/imgui/mark_layer.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

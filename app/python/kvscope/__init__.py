@@ -4,8 +4,8 @@ The same engine and the same words as the program `kvscope`: a list, a number an
 were asked for.
 """
 
-from kvscope._core import Error, __version__
-from kvscope.captures import Capture, Rope, Selection, evict, measure, open, policies
+from kvscope._core import Error, Selection, __version__
+from kvscope.captures import Capture, Rope, evict, measure, open, policies
 from kvscope.figures import Figure, plot
 
 __all__ = [

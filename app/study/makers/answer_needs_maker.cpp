@@ -40,7 +40,7 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     const auto chunk = static_cast<TokenIndex>(request.options.integer("chunk"));
     Data data;
     data.steps = static_cast<int>(request.options.integer("steps"));
-    data.chunks = live::chunksOf(needs.answers().capture()->cut(), chunk);
+    data.chunks = chunksOf(needs.answers().capture()->cut(), chunk);
     data.fullLoss = needs.fullLoss(work.checkpoint.silent());
     for (std::size_t i = 0; i < request.panes.size(); ++i) {
         const PolicyIdentity identity = policyIdentityOf(request.panes[i].run);

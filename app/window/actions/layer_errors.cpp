@@ -5,7 +5,6 @@
 #include "app/window/widgets/notice_strip.h"
 #include "views/common/view_facts.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 

@@ -14,13 +14,11 @@
 #include <QCheckBox>
 #include <QCompleter>
 #include <QDialogButtonBox>
-#include <QDir>
 #include <QFileDialog>
 #include <QGridLayout>
 #include <QPlainTextEdit>
 #include <QSettings>
 #include <QSpinBox>
-#include <QStyle>
 
 #include <algorithm>
 #include <utility>

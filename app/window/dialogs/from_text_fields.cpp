@@ -6,7 +6,6 @@
 #include "app/window/widgets/small_widgets.h"
 
 #include <QCheckBox>
-#include <QGridLayout>
 #include <QPlainTextEdit>
 #include <QSpinBox>
 

@@ -3,6 +3,7 @@
 
 #include "app/study/session.h"
 #include "app/window/style/appearance.h"
+#include "app/window/widgets/small_widgets.h"
 
 #include <QApplication>
 #include <QChildEvent>
@@ -11,7 +12,6 @@
 #include <QMouseEvent>
 #include <QPointer>
 #include <QSettings>
-#include <QStyle>
 #include <QTabBar>
 #include <QTimer>
 
@@ -292,8 +292,7 @@ void DockLayout::markActive(QWidget* before, QWidget* now) {
         QWidget* header = dock ? dock->titleBarWidget() : nullptr;
         if (!header) continue;
         header->setProperty("active", dock == dockOf(now));
-        header->style()->unpolish(header);
-        header->style()->polish(header);
+        repolish(header);
     }
 }
 

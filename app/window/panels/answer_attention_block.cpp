@@ -16,7 +16,6 @@
 #include <QToolTip>
 #include <QVBoxLayout>
 
-#include <algorithm>
 #include <utility>
 
 namespace kvscope {

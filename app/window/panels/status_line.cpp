@@ -11,7 +11,6 @@
 #include <QActionGroup>
 #include <QHBoxLayout>
 #include <QMenu>
-#include <QStyle>
 
 namespace kvscope {
 

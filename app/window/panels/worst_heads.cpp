@@ -210,8 +210,7 @@ WorstHeads::Rows WorstHeads::ranked(const ViewInput& input) const {
         rows.rows.push_back(std::move(row));
     }
     if (const PaneData* pane = activePane(input); pane && m_data->ofPane) rows.policy = pane->policyId;
-    if (const auto other = static_cast<std::size_t>(m_other.pane()); m_other.data() && other < input.panes.size())
-        rows.otherPolicy = input.panes[other].policyId;
+    if (const PaneData* other = otherPane(input)) rows.otherPolicy = other->policyId;
     return rows;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "app/window/style/qt_colour.h"
 #include "views/scene/theme.h"
 
 #include <QColor>
@@ -28,6 +27,7 @@ void setAppearance(const Appearance& next);
 /// Fusion with sizes that style sheets cannot set, at the interface scale.
 QStyle* makeChromeStyle();
 
+inline QColor qColor(Colour colour) { return {colour.r, colour.g, colour.b, colour.a}; }
 inline const Theme& chrome() { return themeOf(appearance().theme); }
 /// Logical pixels of the design at the interface scale.
 int px(double designPixels);

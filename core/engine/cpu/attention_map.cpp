@@ -2,7 +2,6 @@
 // maximum of every pixel. Nothing of size n x n is stored.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"
-#include "core/engine/map_keys.h"
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -23,6 +22,25 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// The larger of two cells, either of which may be masked.
 float larger(float a, float b) { return std::isnan(a) || b > a ? b : a; }
+
+/// Keys [begin, end) of an attention map; empty where end <= begin.
+struct KeySpan {
+    std::int64_t begin, end;
+    std::int64_t count() const { return std::max<std::int64_t>(0, end - begin); }
+    KeySpan and_(KeySpan other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
+};
+
+/// The keys that the query at position `row` sees, by mask and sliding window.
+KeySpan keysSeenBy(const AttentionMapInput& input, std::int64_t row) {
+    const std::int64_t n = input.keys.size(1), window = input.rule.slidingWindow;
+    const KeySpan near = window > 0 ? KeySpan{row - window + 1, row + window} : KeySpan{0, n};
+    KeySpan seen{0, n};
+    if (input.mask == MapMask::Causal)
+        seen.end = row + 1;
+    else if (input.mask == MapMask::Chunks)
+        seen = {row / input.chunk * input.chunk, (row / input.chunk + 1) * input.chunk};
+    return seen.and_(near).and_({0, n});
+}
 
 /// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
 std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) { return length * index / pieces; }

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 namespace kvscope::cpu {
 

@@ -3,8 +3,6 @@
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 namespace kvscope::check {
 

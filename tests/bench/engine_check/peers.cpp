@@ -19,7 +19,6 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <thread>
 
 namespace kvscope::check {
 
