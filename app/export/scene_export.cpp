@@ -77,8 +77,28 @@ QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
                                                         .outlines = options.outlines}));
 }
 
-/// XMP metadata with the command as the document's description; QPdfWriter takes the whole packet.
-QByteArray xmpPacket(const ExportOptions& options) {
+QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    QPdfWriter writer(&buffer);
+    writer.setResolution(1200);
+    const QSizeF points(scene.width * 72 / kDotsPerInch, scene.height * 72 / kDotsPerInch);
+    writer.setPageSize(QPageSize(points, QPageSize::Point, {}, QPageSize::ExactMatch));
+    writer.setPageMargins(QMarginsF(0, 0, 0, 0));
+    writer.setCreator("KVScope");
+    writer.setTitle(QString::fromStdString(options.title.empty() ? options.command : options.title));
+    writer.setDocumentXmpMetadata(pdfMetadata(options));
+    QPainter painter;
+    if (!painter.begin(&writer)) failDraw("PDF");
+    painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
+    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove, .outlines = options.outlines});
+    if (!painter.end()) failDraw("PDF");
+    return withoutDates(buffer.data());
+}
+
+} // namespace
+
+QByteArray pdfMetadata(const ExportOptions& options) {
     const QString title = xmlText(options.title.empty() ? "KVScope figure" : options.title);
     const QString command = xmlText(options.command);
     return QString(R"(<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
@@ -91,27 +111,6 @@ QByteArray xmpPacket(const ExportOptions& options) {
         .arg(title, command)
         .toUtf8();
 }
-
-QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
-    QBuffer buffer;
-    buffer.open(QIODevice::WriteOnly);
-    QPdfWriter writer(&buffer);
-    writer.setResolution(1200);
-    const QSizeF points(scene.width * 72 / kDotsPerInch, scene.height * 72 / kDotsPerInch);
-    writer.setPageSize(QPageSize(points, QPageSize::Point, {}, QPageSize::ExactMatch));
-    writer.setPageMargins(QMarginsF(0, 0, 0, 0));
-    writer.setCreator("KVScope");
-    writer.setTitle(QString::fromStdString(options.title.empty() ? options.command : options.title));
-    writer.setDocumentXmpMetadata(xmpPacket(options));
-    QPainter painter;
-    if (!painter.begin(&writer)) failDraw("PDF");
-    painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
-    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove, .outlines = options.outlines});
-    if (!painter.end()) failDraw("PDF");
-    return withoutDates(buffer.data());
-}
-
-} // namespace
 
 QByteArray withoutDates(QByteArray pdf) {
     const auto blank = [&pdf](const char* key, char last) {

@@ -25,6 +25,9 @@ void checkImageSize(double width, double height, double scale);
 
 QImage renderScene(const Scene& scene, double scale);
 
+/// An XMP packet with the title, and the command as description. Without one, QPdfWriter writes its own, with dates and
+/// a random identifier.
+QByteArray pdfMetadata(const ExportOptions& options);
 /// A PDF of QPdfWriter with its dates and its random identifier (Qt 6.8) blank, which PDF does not require: equal
 /// documents have equal bytes. Nothing moves, because the cross-reference table counts bytes.
 QByteArray withoutDates(QByteArray pdf);

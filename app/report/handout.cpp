@@ -43,6 +43,7 @@ public:
         m_writer.setPageMargins(QMarginsF(0, 0, 0, 0));
         m_writer.setCreator("KVScope");
         m_writer.setTitle("Handout");
+        m_writer.setDocumentXmpMetadata(pdfMetadata({.title = "Handout"}));
         if (!m_painter.begin(&m_writer)) fail();
         m_painter.scale(1200 / kDotsPerInch, 1200 / kDotsPerInch);
     }
