@@ -82,13 +82,13 @@ std::int32_t keyOf(float score) { return turned(std::bit_cast<std::int32_t>(scor
 float scoreOf(std::int32_t key) { return std::bit_cast<float>(turned(key)); }
 
 /// The key at this place from the largest, 1 <= place <= all. Counting needs no branch: a few passes over few keys take
-/// less time than to bring them into an order. Every other pass looks where the counts at both ends point to.
+/// less time than sorting them. Every other pass interpolates between the counts at both ends; the rest bisect.
 std::int32_t keyAt(std::span<const std::int32_t> keys, std::int64_t place) {
     std::int32_t low = *std::ranges::min_element(keys), high = *std::ranges::max_element(keys);
     std::int64_t below = std::ssize(keys), above = 0; // keys from `low` on, and those beyond `high`
-    for (bool points = true; low < high; points = !points) {
+    for (bool interpolates = true; low < high; interpolates = !interpolates) {
         const double part =
-            points ? (static_cast<double>(place - above) - 0.5) / static_cast<double>(below - above) : 0.5;
+            interpolates ? (static_cast<double>(place - above) - 0.5) / static_cast<double>(below - above) : 0.5;
         const auto middle = static_cast<std::int32_t>(
             high - static_cast<std::int64_t>(part * static_cast<double>(std::int64_t{high} - low)));
         std::int32_t count = 0;
@@ -181,7 +181,7 @@ WorstKept worstOf(std::span<const float> scores, std::int64_t count) {
     }
 }
 
-/// Behind the last of the first `count` rows of this score.
+/// The shortest prefix of `scores` that holds `count` rows of this score; returns its length.
 std::size_t endOfTies(std::span<const float> scores, float score, std::int64_t count) {
     std::size_t end = 0;
     for (; count > 0; ++end) count -= scores[end] == score ? 1 : 0;

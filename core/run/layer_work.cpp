@@ -261,7 +261,7 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
     // Ranking scores is linear in the tokens; SnapKV ranks a row for each query head.
     const bool ranks = scored && !scored->scores.total.empty() && !request.recordSteps &&
                        scored->scores.perQueryHead.data.size() <= kMostRowsAtOnce;
-    // Whoever asks at once holds the choice; another copy of each step of a drag would push out what took long.
+    // Who asks at once keeps the choice; cached steps of a drag would push out what took long to compute.
     if (ranks && StageCache::AtOnce::isAsked()) return std::make_shared<const Chosen>(make().value);
     return m_cache.get<Chosen>(keyOf("choice", request, Stage::Select), input.checkpoint, make,
                                &result.times.selectionFromCache,

@@ -130,7 +130,7 @@ void PanelDock::suspend(bool suspended) {
 
 bool PanelDock::hasTabs() const {
     const auto* window = qobject_cast<const QMainWindow*>(parentWidget());
-    if (!window || isFloating()) return false; // Qt 6.8 names its neighbours then, too
+    if (!window || isFloating()) return false; // Qt 6.8 lists the tabs it left
     const QList<QDockWidget*> others = window->tabifiedDockWidgets(const_cast<PanelDock*>(this)); // Qt only looks at it
     return std::ranges::any_of(others, [](const QDockWidget* other) { return !other->isHidden(); });
 }
