@@ -200,15 +200,24 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     const AttentionCall& a = call.sums.attention;
     if (isStopped(a.stop)) return;
     const LogitShape<Number> shape(a);
-    const std::int64_t kvHead = blockIdx.y, keyTile = call.tiles.begin + blockIdx.x;
+    const auto heads = static_cast<unsigned>(a.keys.heads); // neighbours, so that no head's long walks begin last
+    const std::int64_t kvHead = blockIdx.x % heads, keyTile = call.tiles.begin + blockIdx.x / heads;
     const TileRange range = rowTilesFor(a, kvHead, keyTile);
-    const auto place = [&](int to, std::int64_t rowTile) {
-        placeRows(s.rows[to], a, kvHead, rowTile);
-        if (threadIdx.x < kTile)
-            s.shifts[to][threadIdx.x] = shiftOf<Number>(call.sums.normalisers, s.rows[to].rowSlots[threadIdx.x]);
+    QueryPlacer placer(a, kvHead);
+    SoftmaxNormaliser normaliser;
+    const auto read = [&](std::int64_t rowTile) {
+        placer.read(rowTile);
+        normaliser = normaliserAt(call.sums.normalisers, placer.slot());
+    };
+    const auto put = [&](int to) {
+        placer.put(s.rows[to]);
+        if (placer.isPlacing()) s.shifts[to][threadIdx.x] = shiftOf<Number>(normaliser);
     };
     placeKeys(s.keys, a, kvHead, keyTile);
-    for (int ahead = 0; ahead < 2; ++ahead) place(ahead, range.begin + ahead);
+    for (int ahead = 0; ahead < 2; ++ahead) {
+        read(range.begin + ahead);
+        put(ahead);
+    }
     TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
                                     [&](std::int64_t rowTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
     Number sums[Tile::kSlots][kThreadTotals] = {};
@@ -217,13 +226,14 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     for (; !walk.isAtEnd(); walk.step()) {
         Number logits[Tile::kSlots][Tile::kPerSlot];
         const TileSide& rows = s.rows[walk.place];
+        read(walk.tile + 2);
         tile.multiply(
             s.tile, keysOf(a, s.keys), queriesOf(a, rows), walk.stage,
             [&] {
                 if (!walk.isLast()) tile.fetch(s.tile, queriesOf(a, s.rows[walk.placeAfter(1)]), 1 - walk.stage);
             },
             logits);
-        place(walk.placeAfter(2), walk.tile + 2);
+        put(walk.placeAfter(2));
         shape.apply(logits);
         if (!walk.isWhole())
             maskLogits<Tile>(logits, [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });
@@ -257,7 +267,7 @@ void softmaxNormalisers(const AttentionSumsCall& sums, Stream stream, std::int64
     const AttentionCall& a = sums.attention;
     const bool isLast = end >= rowTilesOf(a);
     const SumsCall call{sums, splitsOf(a), nullptr, {begin, isLast ? rowTilesOf(a) : end}};
-    withTile<16, 64>(a, [&](auto tile) {
+    withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
         launch("softmax sums", softmaxKernel<Tile>, {call.tiles.end - begin, a.keys.heads, call.splits}, Tile::kThreads,
                sizeof(SoftmaxShared<Tile>), stream, call);
@@ -273,9 +283,9 @@ void attentionColumnSums(const AttentionSumsCall& sums, float* columns, Stream s
     const AttentionCall& a = sums.attention;
     assert(a.largestGroup <= kTotals);
     end = end < keyTilesOf(a) ? end : keyTilesOf(a);
-    withTile<16, 64>(a, [&](auto tile) {
+    withTile(a, [&](auto tile) {
         using Tile = decltype(tile);
-        launch("attention column sums", columnKernel<Tile>, {end - begin, a.keys.heads}, Tile::kThreads,
+        launch("attention column sums", columnKernel<Tile>, {(end - begin) * a.keys.heads}, Tile::kThreads,
                sizeof(ColumnShared<Tile>), stream, SumsCall{sums, 1, columns, {begin, end}});
     });
 }

@@ -43,7 +43,7 @@ template <class Tile> struct Shared {
     typename Tile::Shared tile;
     TileSide keys, rows[3];
     WeightShift<Number> shifts[3][kTile];
-    std::int32_t pixelRows[3][kTile]; ///< of the tile's queries
+    std::int32_t pixelRows[3][kTile]; ///< of the tile's places; -1: no query
     std::int32_t keyPixels[kTile];    ///< pixel column of each key; -1: outside of the rectangle
     unsigned whole[2];
     Number keySums[Tile::kColumnWarps][kTile]; ///< of the warps that share keys
@@ -61,8 +61,15 @@ struct Group {
 };
 
 /// The larger one; NaN is larger than all.
-template <class Number> __device__ __forceinline__ Number largerOrNaN(Number a, Number b) {
+__device__ __forceinline__ double largerOrNaN(double a, double b) { return a < b || b != b ? b : a; }
+__device__ __forceinline__ float largerOrNaN(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+#else
     return a < b || b != b ? b : a;
+#endif
 }
 
 template <class Tile>
@@ -89,41 +96,50 @@ __device__ __forceinline__ void makeLogits(const Group& group, typename Tile::Va
     }
 }
 
-/// Combines the weights of a query's heads, for the mean without the division. The cell of a query is then at the first
-/// of its columns that the thread has, and lanes that share the query have the same.
-template <class Tile>
-__device__ __forceinline__ void combineHeads(const Group& group, typename Tile::Value (&weights)[Tile::kPerSlot]) {
-    using Number = typename Tile::Value;
-    constexpr int kCount = Tile::kPerSlot;
-    const auto both = [&](Number a, Number b) { return group.rule == HeadRule::Max ? largerOrNaN(a, b) : a + b; };
-    const int bits = group.places.bits;
-    if (bits == 0) return;
-    KVSCOPE_UNROLL for (int k = 0; k < kCount; k += 2) weights[k] = both(weights[k], weights[k + 1]);
-    if (bits == 1) return;
-    KVSCOPE_UNROLL for (int k = 0; k < kCount; k += 4) {
+/// Combines a key's weights of a query's heads, 2^Bits places to a query. The cell of a query is then at the first of
+/// its columns that the thread has, and lanes that share the query have the same.
+template <int Bits, class Number, int Count, class Both>
+__device__ __forceinline__ void combine(Number (&weights)[Count], const Both& both) {
+    KVSCOPE_UNROLL for (int k = 0; Bits > 0 && k < Count; k += 2) weights[k] = both(weights[k], weights[k + 1]);
+    KVSCOPE_UNROLL for (int k = 0; Bits > 1 && k < Count; k += 4) {
         Number& cell = weights[k];
         cell = both(cell, weights[k + 2]);
-        if (bits > 2) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 1));
-        if (bits > 3) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 2));
+        if (Bits > 2) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 1));
+        if (Bits > 3) cell = both(cell, __shfl_xor_sync(kAllLanes, cell, 2));
     }
-    KVSCOPE_UNROLL for (int k = 0; bits > 4 && k < kCount; k += 8) weights[k] = both(weights[k], weights[k + 4]);
+    KVSCOPE_UNROLL for (int k = 0; Bits > 4 && k < Count; k += 8) weights[k] = both(weights[k], weights[k + 4]);
 }
 
-/// Whether column k of a thread's values holds a cell, and this thread answers for it.
-template <class Tile> __device__ __forceinline__ bool ownsCell(const PlaceRule& places, int k) {
-    const int step = places.bits < 2 ? 1 << places.bits : places.bits < 5 ? 4 : 8;
-    return k % step == 0 && Tile::lane() % (1 << places.lanes) == 0;
+/// The same for all keys of a thread; for the mean without the division.
+template <int Bits, class Number, int Slots, int Count>
+__device__ __forceinline__ void combineHeads(HeadRule rule, Number (&weights)[Slots][Count]) {
+    KVSCOPE_UNROLL for (auto& row : weights) {
+        if (rule == HeadRule::Max)
+            combine<Bits>(row, [](Number a, Number b) { return largerOrNaN(a, b); });
+        else
+            combine<Bits>(row, [](Number a, Number b) { return a + b; });
+    }
 }
 
-__device__ __forceinline__ void raisePixel(const MapCall& call, std::int64_t y, std::int64_t x, unsigned bits) {
-    if (bits != 0) atomicMax(&call.pixels[y * call.tile.width + x], bits);
+/// A thread's columns from one cell to the next.
+KVSCOPE_PORTABLE constexpr int cellStep(int bits) { return bits < 2 ? 1 << bits : bits < 5 ? 4 : 8; }
+
+/// Whether this thread answers for the cells that it has.
+template <class Tile> __device__ __forceinline__ bool ownsCells(const PlaceRule& places) {
+    return Tile::lane() % (1 << places.lanes) == 0;
 }
 
-/// Pixels of the tile's first and last key that lie in the rectangle.
-struct PixelSpan {
-    std::int32_t first, last;
-    __device__ __forceinline__ bool isFew() const { return last <= first + 1; }
-};
+/// Calls work with the number of bits as a constant, so that the loops over cells have no conditions.
+template <class Work> __device__ __forceinline__ void withBits(int bits, const Work& work) {
+    switch (bits) {
+    case 0: return work(std::integral_constant<int, 0>());
+    case 1: return work(std::integral_constant<int, 1>());
+    case 2: return work(std::integral_constant<int, 2>());
+    case 3: return work(std::integral_constant<int, 3>());
+    case 4: return work(std::integral_constant<int, 4>());
+    default: return work(std::integral_constant<int, 5>());
+    }
+}
 
 template <class Tile>
 __device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTileCall& t, std::int64_t keyTile) {
@@ -134,36 +150,6 @@ __device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTile
                                        : static_cast<std::int32_t>(pieceOf(t.keyEnd - t.keyBegin, t.width, offset));
 }
 
-template <class Tile>
-__device__ __forceinline__ PixelSpan pixelsOf(const Shared<Tile>& s, const AttentionTileCall& t, std::int64_t keyTile) {
-    const std::int64_t first = t.keyBegin - keyTile * kTile, last = t.keyEnd - 1 - keyTile * kTile;
-    return {s.keyPixels[first > 0 ? first : 0], s.keyPixels[last < kTile ? last : kTile - 1]};
-}
-
-/// Maxima of two neighbouring pixels.
-struct TwoPixels {
-    unsigned bits[2] = {0, 0};
-
-    __device__ __forceinline__ void raise(bool isFirst, unsigned value) {
-        bits[0] = isFirst && value > bits[0] ? value : bits[0];
-        bits[1] = !isFirst && value > bits[1] ? value : bits[1];
-    }
-    /// Over the lanes whose numbers differ in these bits.
-    __device__ __forceinline__ void gather(int lanes) {
-        for (int half = 1; half < kWarp; half *= 2) {
-            if ((lanes & half) == 0) continue;
-            for (unsigned& best : bits) {
-                const unsigned other = __shfl_xor_sync(kAllLanes, best, half);
-                best = other > best ? other : best;
-            }
-        }
-    }
-    __device__ __forceinline__ void write(const MapCall& call, std::int64_t y, PixelSpan span) const {
-        raisePixel(call, y, span.first, bits[0]);
-        raisePixel(call, y, span.last, bits[1]);
-    }
-};
-
 /// The cells of a block of threads: maxima of pixels and sums of keys. The maxima of a row of pixels stay with their
 /// threads, a number to a key, while tiles lie in that row.
 template <class Tile> class MapCells {
@@ -171,26 +157,34 @@ public:
     using Number = typename Tile::Value;
     using Values = Number[Tile::kSlots][Tile::kPerSlot];
 
-    __device__ __forceinline__ MapCells(const Shared<Tile>& s, const MapCall& call, const Group& group, PixelSpan span)
-        : m_s(s), m_call(call), m_group(group), m_span(span), m_meanFactor(Number(group.meanFactor())) {
+    __device__ __forceinline__ MapCells(const Shared<Tile>& s, const MapCall& call, const Group& group)
+        : m_s(s), m_call(call), m_group(group), m_meanFactor(Number(group.meanFactor())) {
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
             m_pixels[slot] = s.keyPixels[Tile::rowOf(slot)];
             m_best[slot] = kNothing;
         }
     }
 
-    /// weights[slot][first column of a query]
-    __device__ __forceinline__ void add(const TileWalk& walk, const Values& weights) {
+    /// weights[slot][column] of each head
+    __device__ __forceinline__ void add(const TileWalk& walk, Values& weights) {
         const AttentionCall& a = m_call.tile.attention;
         const std::int64_t left = a.queryCount - walk.tile * queriesPerTile(a);
-        const int queries = static_cast<int>(left < queriesPerTile(a) ? left : queriesPerTile(a));
         const std::int32_t* pixelRows = m_s.pixelRows[walk.place];
-        const bool isOneRow = m_span.isFew() && pixelRows[0] == pixelRows[queries - 1];
-        if (!isOneRow || m_y != pixelRows[0]) turnTo(isOneRow ? pixelRows[0] : -1);
-        if (isOneRow && walk.isWhole())
-            addWhole(weights);
-        else
-            addSome(walk, weights, isOneRow);
+        const auto queries = static_cast<std::int32_t>(left < queriesPerTile(a) ? left : queriesPerTile(a));
+        const std::int32_t first = pixelRows[0], last = pixelRows[m_group.places.placeOf({queries - 1, 0})];
+        const bool isSimple = first == last && walk.isWhole();
+        turnTo(first);
+        withBits(m_group.places.bits, [&](auto bits) {
+            constexpr int kBits = decltype(bits)::value;
+            combineHeads<kBits>(m_group.rule, weights);
+            if (isSimple) addWhole<cellStep(kBits)>(weights);
+        });
+        if (isSimple) return;
+        const std::uint32_t cells = cellsOf(walk);
+        KVSCOPE_ROLL for (std::int32_t y = first; y <= last; ++y) {
+            turnTo(y);
+            addRow(pixelRows, weights, cells);
+        }
     }
 
     /// Writes the row of pixels that the threads still hold.
@@ -200,71 +194,66 @@ public:
 
 private:
     static constexpr Number kNothing = -Number(__builtin_inff());
+    static constexpr int kCells = Tile::kSlots * Tile::kPerSlot;
+    static_assert(kCells <= 32);
 
-    __device__ __forceinline__ unsigned bitsOf(Number cell) const {
-        return pixelBits(static_cast<float>(cell * m_meanFactor));
+    __device__ __forceinline__ void addCell(int slot, Number cell) {
+        m_best[slot] = largerOrNaN(m_best[slot], cell);
+        keySums[slot] += cell;
     }
 
     /// A tile without masks inside one row of pixels.
-    __device__ __forceinline__ void addWhole(const Values& weights) {
-        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
-            if (!ownsCell<Tile>(m_group.places, k)) continue;
-            m_isHeld = ~0U;
-            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-                m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
-                keySums[slot] += weights[slot][k];
-            }
+    template <int Step> __device__ __forceinline__ void addWhole(const Values& weights) {
+        if (!ownsCells<Tile>(m_group.places)) return;
+        m_isHeld = ~0U;
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; k += Step) {
+            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) addCell(slot, weights[slot][k]);
         }
     }
 
-    __device__ __forceinline__ void addSome(const TileWalk& walk, const Values& weights, bool isOneRow) {
-        constexpr int kAcrossRows = 4 + 8 + 16; // the lanes of a query's columns have other keys
-        const AttentionCall& a = m_call.tile.attention;
+    /// A bit for each of this thread's values that is a cell of the map.
+    __device__ __forceinline__ std::uint32_t cellsOf(const TileWalk& walk) const {
+        const int step = cellStep(m_group.places.bits);
+        std::uint32_t cells = 0;
+        KVSCOPE_ROLL for (int i = 0; ownsCells<Tile>(m_group.places) && i < kCells; ++i) {
+            const int key = Tile::rowOf(i % Tile::kSlots), k = i / Tile::kSlots;
+            const bool seen =
+                walk.isWhole() || isSeen(m_call.tile.attention, m_s.rows[walk.place], Tile::columnOf(k), m_s.keys, key);
+            cells |= std::uint32_t{k % step == 0 && seen && m_s.keyPixels[key] >= 0} << i;
+        }
+        return cells;
+    }
+
+    /// The cells of queries in the row of pixels at hand.
+    __device__ __forceinline__ void addRow(const std::int32_t* pixelRows, const Values& weights, std::uint32_t cells) {
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
-            const bool owns = ownsCell<Tile>(m_group.places, k);
-            const int column = Tile::columnOf(k);
-            const std::int32_t y = m_s.pixelRows[walk.place][m_group.places.at(column).query];
-            TwoPixels cells;
+            const bool isHere = pixelRows[Tile::columnOf(k)] == m_y;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-                const bool seen =
-                    walk.isWhole() || isSeen(a, m_s.rows[walk.place], column, m_s.keys, Tile::rowOf(slot));
-                if (!owns || m_pixels[slot] < 0 || !seen) continue;
-                keySums[slot] += weights[slot][k];
-                if (isOneRow) {
-                    m_best[slot] = largerOrNaN(m_best[slot], weights[slot][k]);
-                    m_isHeld |= 1U << slot;
-                } else if (m_span.isFew()) {
-                    cells.raise(m_pixels[slot] == m_span.first, bitsOf(weights[slot][k]));
-                } else {
-                    raisePixel(m_call, y, m_pixels[slot], bitsOf(weights[slot][k]));
-                }
+                if (!isHere || (cells >> (k * Tile::kSlots + slot) & 1) == 0) continue;
+                m_isHeld |= 1U << slot;
+                addCell(slot, weights[slot][k]);
             }
-            if (isOneRow || !m_span.isFew()) continue;
-            cells.gather(kAcrossRows);
-            if (owns && y >= 0 && Tile::lane() < 4) cells.write(m_call, y, m_span);
         }
     }
 
     /// Goes on to another row of pixels, -1: to none. All threads of a warp call it together.
     __device__ __forceinline__ void turnTo(std::int32_t y) {
-        if (m_y >= 0) {
-            TwoPixels cells;
-            KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-                if (m_pixels[slot] >= 0 && (m_isHeld >> slot & 1) != 0)
-                    cells.raise(m_pixels[slot] == m_span.first, bitsOf(m_best[slot]));
-                m_best[slot] = kNothing;
-            }
-            m_isHeld = 0;
-            cells.gather(kWarp - 1);
-            if (Tile::lane() == 0) cells.write(m_call, m_y, m_span);
+        if (y == m_y) return;
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
+            const bool isHeld = (m_isHeld >> slot & 1) != 0;
+            const std::uint32_t bits = overRow(isHeld ? pixelBits(static_cast<float>(m_best[slot] * m_meanFactor)) : 0,
+                                               [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
+            if (bits != 0 && m_pixels[slot] >= 0 && Tile::lane() % 4 == 0)
+                atomicMax(&m_call.pixels[m_y * m_call.tile.width + m_pixels[slot]], bits);
+            m_best[slot] = kNothing;
         }
+        m_isHeld = 0;
         m_y = y;
     }
 
     const Shared<Tile>& m_s;
     const MapCall& m_call;
     const Group& m_group;
-    PixelSpan m_span;
     Number m_meanFactor;
     std::int32_t m_y = -1, m_pixels[Tile::kSlots];
     Number m_best[Tile::kSlots];
@@ -297,38 +286,46 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kM
     TileRange range = rowTilesFor(a, 0, keyTile);
     const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
-    const auto place = [&](int at, std::int64_t rowTile) {
-        placeRows(s.rows[at], a, 0, rowTile);
-        if (threadIdx.x >= kTile) return;
-        const std::int64_t row = rowTile * queriesPerTile(a) + threadIdx.x;
-        s.pixelRows[at][threadIdx.x] = row < a.queryCount ? call.tile.pixelRows[row] : -1;
-        s.shifts[at][threadIdx.x] =
-            shiftOf<Number>(call.tile.normalisers, group.isLogits ? -1 : s.rows[at].rowSlots[threadIdx.x]);
+    QueryPlacer placer(a, 0);
+    SoftmaxNormaliser normaliser;
+    std::int32_t pixelRow = -1;
+    const auto read = [&](std::int64_t rowTile) {
+        placer.read(rowTile);
+        normaliser = normaliserAt(call.tile.normalisers, placer.slot());
+        pixelRow = placer.slot() < 0 ? -1 : call.tile.pixelRows[placer.query()];
+    };
+    const auto put = [&](int to) {
+        placer.put(s.rows[to]);
+        if (!placer.isPlacing()) return;
+        s.pixelRows[to][threadIdx.x] = pixelRow;
+        s.shifts[to][threadIdx.x] = shiftOf<Number>(normaliser);
     };
     placeKeys(s.keys, a, 0, keyTile);
     placePixels(s, call.tile, keyTile);
-    for (int ahead = 0; ahead < 2; ++ahead) place(ahead, range.begin + ahead);
+    for (int ahead = 0; ahead < 2; ++ahead) {
+        read(range.begin + ahead);
+        put(ahead);
+    }
     TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
                                     [&](std::int64_t rowTile) { return isWhole(a, 0, rowTile, keyTile); }));
-    const PixelSpan span = pixelsOf(s, call.tile, keyTile);
-    MapCells<Tile> cells(s, call, group, span);
+    MapCells<Tile> cells(s, call, group);
     Tile tile;
     if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
     for (; !walk.isAtEnd(); walk.step()) {
         Number values[Tile::kSlots][Tile::kPerSlot];
+        read(walk.tile + 2);
         tile.multiply(
             s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[walk.place]), walk.stage,
             [&] {
                 if (!walk.isLast()) tile.fetch(s.tile, queriesOf(a, s.rows[walk.placeAfter(1)]), 1 - walk.stage);
             },
             values);
-        place(walk.placeAfter(2), walk.tile + 2);
+        put(walk.placeAfter(2));
         shape.apply(values);
         if (group.isLogits)
             makeLogits<Tile>(group, shape.factor(), values);
         else
             makeWeights<Tile>(s.shifts[walk.place], shape.factor(), values);
-        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) combineHeads<Tile>(group, values[slot]);
         cells.add(walk, values);
     }
     cells.finish();
@@ -372,7 +369,7 @@ void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t be
     const Grid pixels{(tile.height * tile.width + kPixelThreads - 1) / kPixelThreads};
     const bool isLast = endTile >= grid.keyTiles;
     if (beginTile == 0) launch("clearing the map", clearPixelsKernel, pixels, kPixelThreads, 0, stream, call);
-    withTile<32, 32>(tile.attention, [&](auto kind) {
+    withTile(tile.attention, [&](auto kind) {
         using Tile = decltype(kind);
         launch("attention map", mapKernel<Tile>, {(isLast ? grid.keyTiles : endTile) - beginTile, grid.splits},
                Tile::kThreads, sizeof(Shared<Tile>), stream, call);

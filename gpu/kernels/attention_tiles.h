@@ -56,25 +56,27 @@ template <> struct WeightShift<float> {
     }
 };
 
-/// Of a place without a query, slot -1: every weight is 0.
-template <class Number>
-__device__ __forceinline__ WeightShift<Number> shiftOf(const SoftmaxNormaliser* normalisers, std::int64_t slot) {
-    const SoftmaxNormaliser one = slot < 0 ? SoftmaxNormaliser{0, 0} : normalisers[slot];
+/// The normaliser of a place; slot -1, or none at all: every weight is 0.
+__device__ __forceinline__ SoftmaxNormaliser normaliserAt(const SoftmaxNormaliser* normalisers, std::int64_t slot) {
+    return slot < 0 || !normalisers ? SoftmaxNormaliser{0, 0} : normalisers[slot];
+}
+
+template <class Number> __device__ __forceinline__ WeightShift<Number> shiftOf(const SoftmaxNormaliser& one) {
     if constexpr (std::is_same_v<Number, double>)
         return {one.rowMax, one.inverseSum};
     else
         return {kLogitsPerNat<float> * float(one.rowMax) - log2f(float(one.inverseSum))};
 }
 
-/// Calls work with the kind of products for the rows and the arithmetic; Rows x Columns of a warp in fast arithmetic.
+/// Calls work with the kind of products for the rows and the arithmetic.
 /// Floats have no tensor cores of their own: they are multiplied exactly in fast arithmetic, too.
-template <int Rows, int Columns, class Work> void withTile(const AttentionCall& call, const Work& work) {
+template <class Work> void withTile(const AttentionCall& call, const Work& work) {
     if (call.arithmetic == KernelArithmetic::Exact || call.queries.type == ElementType::Float32)
         work(DoubleProducts<16, 32>{});
     else if (call.queries.type == ElementType::BFloat16)
-        work(TensorProducts<BFloat16, Rows, Columns>{});
+        work(TensorProducts<BFloat16>{});
     else
-        work(TensorProducts<Float16, Rows, Columns>{});
+        work(TensorProducts<Float16>{});
 }
 
 } // namespace kvscope::gpu

@@ -67,7 +67,7 @@ void launch(const char* name, void (*kernel)(Argument), Grid grid, int threads, 
 
 /// The dynamic shared memory of the block as one struct.
 template <class T> __device__ __forceinline__ T& sharedAs() {
-    extern __shared__ __align__(16) unsigned char kvscopeSharedBytes[];
+    extern __shared__ __align__(1024) unsigned char kvscopeSharedBytes[];
     return *reinterpret_cast<T*>(kvscopeSharedBytes);
 }
 

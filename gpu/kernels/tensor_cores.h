@@ -45,8 +45,13 @@ __device__ __forceinline__ void copySixteen(void* to, const void* from, bool the
                  : "memory");
 }
 
-/// Waits for the copies of this thread; others see them after a barrier.
-__device__ __forceinline__ void waitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+/// Waits for the copies of this thread; others, and tensor cores that read shared memory, see them after a barrier.
+__device__ __forceinline__ void waitForCopies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
 
 /// Four 8 x 8 matrices of 16-bit elements (ldmatrix): lane 8 i + r gives the address of row r of matrix i; into[i] of
 /// lane 4 g + t holds the elements (g, 2t) and (g, 2t + 1) of it, transposed (2t, g) and (2t + 1, g).
@@ -60,6 +65,54 @@ template <bool Transposed> __device__ __forceinline__ void loadMatrices(std::uin
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
                      : "r"(address));
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr bool kHasWarpgroups = true;
+#else
+inline constexpr bool kHasWarpgroups = false; // and the functions below do nothing
+#endif
+
+#define KVSCOPE_SUMS_OF(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+#define KVSCOPE_ALL_SUMS                                                                                               \
+    KVSCOPE_SUMS_OF(0), KVSCOPE_SUMS_OF(1), KVSCOPE_SUMS_OF(2), KVSCOPE_SUMS_OF(3), KVSCOPE_SUMS_OF(4),                \
+        KVSCOPE_SUMS_OF(5), KVSCOPE_SUMS_OF(6), KVSCOPE_SUMS_OF(7)
+#define KVSCOPE_MULTIPLY_BY_WARPGROUP(type)                                                                            \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,"    \
+                 "%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "              \
+                 "{%32,%33,%34,%35}, %36, 1, 1, 1, 0;"                                                                 \
+                 : KVSCOPE_ALL_SUMS                                                                                    \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
+
+/// Before and after multiplyByWarpgroup, of which several may follow one another; c lies as that function says.
+__device__ __forceinline__ void beginWarpgroup([[maybe_unused]] float (&c)[8][4]) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    asm volatile("wgmma.fence.sync.aligned;" : KVSCOPE_ALL_SUMS::"memory");
+#endif
+}
+__device__ __forceinline__ void endWarpgroup([[maybe_unused]] float (&c)[8][4]) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" : KVSCOPE_ALL_SUMS::"memory");
+#endif
+}
+
+/// c += a b for 64 x 16 a and 16 x 64 b of 16-bit elements, by four warps. Warp i has the rows 16 i to 16 i + 15 of a
+/// and c, eight columns of c to a fragment, all as multiplyFragments. Column n of b is row n of a slice of a TileMatrix
+/// from the elements on that `b` points to, a multiple of 16.
+template <class Element>
+__device__ __forceinline__ void multiplyByWarpgroup([[maybe_unused]] float (&c)[8][4],
+                                                    [[maybe_unused]] const std::uint32_t (&a)[4],
+                                                    [[maybe_unused]] const std::uint16_t* b) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    // The matrix descriptor of the PTX manual: address, 1024 bytes from eight rows to the next, 128-byte swizzle.
+    const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(b));
+    const std::uint64_t rows =
+        (address & 0x3ffff) >> 4 | std::uint64_t{1} << 16 | std::uint64_t{1024 >> 4} << 32 | std::uint64_t{1} << 62;
+    if constexpr (std::is_same_v<Element, BFloat16>)
+        KVSCOPE_MULTIPLY_BY_WARPGROUP("bf16");
+    else
+        KVSCOPE_MULTIPLY_BY_WARPGROUP("f16");
+#endif
 }
 
 #endif

@@ -261,7 +261,7 @@ void weightedAttention(const WeightedAttentionCall& call, Stream stream) {
     };
     const auto isBFloat = [](const DeviceRows& r) { return r.type == ElementType::BFloat16; };
     if (a.arithmetic == KernelArithmetic::Fast && isBFloat(a.queries) && isBFloat(a.keys) && isBFloat(call.values))
-        run(TensorProducts<BFloat16, 16, 64>{});
+        run(TensorProducts<BFloat16>{});
     else
         run(DoubleProducts<8, 64>{}); // reads any type
 }

@@ -317,18 +317,25 @@ private slots:
         QVERIFY(open.bench.viewInput().panes[0].result->selection.sameLists(kept));
     }
 
-    /// The module that this build has, if it has one: the same lists in the window.
-    void theSecondEngineInTheWindow() {
-        if (!engineOffers()[1].missing.empty()) QSKIP("this build has no LibTorch engine");
+    void theOtherEnginesInTheWindow_data() {
+        QTest::addColumn<QString>("name");
+        for (const char* name : {"torch", "cuda"}) QTest::newRow(name) << name;
+    }
+    /// Those that this build and this machine have: the same lists in the window.
+    void theOtherEnginesInTheWindow() {
+        QFETCH(QString, name);
+        for (const EngineOffer& offer : engineOffers())
+            if (offer.name == name.toStdString() && !offer.missing.empty()) QSKIP(offer.missing.c_str());
         OpenWindow open;
         const auto kept = open.bench.viewInput().panes[0].result->selection;
-        pick(*open.window.findChild<EngineChooser*>("engineChooser"), "engine_torch");
+        pick(*open.window.findChild<EngineChooser*>("engineChooser"), "engine_" + name);
         QTRY_VERIFY_WITH_TIMEOUT(!open.window.engines().opening(), 60000);
         QVERIFY2(open.window.notices().messages().isEmpty(), qPrintable(open.window.notices().messages().join('\n')));
         open.waitForResults();
-        QCOMPARE(open.bench.viewInput().panes[0].result->engine, std::string("torch"));
+        QCOMPARE(open.bench.viewInput().panes[0].result->engine, name.toStdString());
         QVERIFY(open.bench.viewInput().panes[0].result->selection.sameLists(kept));
-        QCOMPARE(QSettings().value("engine").toString(), QString("torch"));
+        QVERIFY(open.bench.runner().engine().state().fallbacks.empty());
+        QCOMPARE(QSettings().value("engine").toString(), name);
     }
 };
 

@@ -56,7 +56,7 @@ def resources(cuobjdump, path):
     """{(kernel, architecture): (registers, stack)}"""
     found, architecture, function = {}, "", ""
     for line in output(cuobjdump, "-res-usage", path).splitlines():
-        if match := re.match(r"arch = (sm_\d+)", line):
+        if match := re.match(r"arch = (sm_\d+a?)", line):
             architecture = match.group(1)
         elif match := re.match(r"\s*Function (\S+):", line):
             function = match.group(1)
@@ -94,12 +94,12 @@ def loop_facts(cuobjdump, path, architecture):
     for function, instructions in functions.items():
         local = calls = conversions = loads = 0
         for body in loops(instructions):
-            tensor = count(body, "(HMMA|DMMA)")
+            tensor = count(body, "(HGMMA|HMMA|DMMA)")
             local = max(local, count(body, "(LDL|STL)"))
             if tensor or count(body, "(DFMA|FFMA)") > 16 and count(body, "LDS") > 8:  # products of tiles
                 conversions = max(conversions, count(body, r"F2F\.F32\.F64"))
                 inner = not any(len(other) < len(body) and set(other) < set(body) for other in loops(instructions)
-                                if count(other, "(HMMA|DMMA|DFMA|FFMA)"))
+                                if count(other, "(HGMMA|HMMA|DMMA|DFMA|FFMA)"))
                 if inner:
                     calls = max(calls, count(body, "CALL"))
                     loads = max(loads, count(body, "LDS") / tensor if tensor else 0)
@@ -125,8 +125,8 @@ def table_of(cuobjdump, objects):
     lines, broken, architectures = [], [], []
     for path in sorted(objects, key=os.path.basename):
         usage = resources(cuobjdump, path)
-        architectures = sorted({a for _, a in usage}, key=lambda a: int(a[3:])) or architectures
-        seen = "sm_90" if "sm_90" in architectures else architectures[-1] if architectures else ""
+        architectures = sorted({a for _, a in usage}, key=lambda a: int(a[3:].rstrip("a"))) or architectures
+        seen = "sm_90a" if "sm_90a" in architectures else architectures[-1] if architectures else ""
         facts = loop_facts(cuobjdump, path, seen) if usage else {}
         for kernel in sorted({k for k, _ in usage}):
             of = [usage.get((kernel, a), (0, 0)) for a in architectures]

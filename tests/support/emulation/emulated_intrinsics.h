@@ -49,6 +49,11 @@ inline void copySixteen(void* to, const void* from, bool there = true) {
 }
 inline void waitForCopies() {}
 
+inline constexpr bool kHasWarpgroups = false;
+inline void beginWarpgroup(float (&)[8][4]) {}
+inline void endWarpgroup(float (&)[8][4]) {}
+template <class Element> void multiplyByWarpgroup(float (&)[8][4], const std::uint32_t (&)[4], const std::uint16_t*) {}
+
 /// See gpu/kernels/tensor_cores.h.
 template <bool Transposed> void loadMatrices(std::uint32_t (&into)[4], const void* row) {
     const int lane = static_cast<int>(threadIdx.x % 32), group = lane / 4, two = lane % 4 * 2;
