@@ -81,28 +81,29 @@ KVSCOPE_PORTABLE TileRange rowTilesFor(const AttentionCall& call, std::int64_t k
     return {begin >> shift, begin < end ? (end + queriesPerTile(call) - 1) >> shift : begin >> shift};
 }
 
-/// The query of a place, tile after tile of one group, for the first kTile threads: what the tiles share is looked up
-/// once; a query is read before it is put into shared memory, so that threads can multiply in between.
+/// The query of a place, tile after tile of one group: what the tiles share is looked up once; a query is read before
+/// it is put into shared memory, so that threads can multiply in between. The first kTile threads put it there, as many
+/// others serve for what belongs to it (isNormalising).
 class QueryPlacer {
 public:
     __device__ __forceinline__ QueryPlacer(const AttentionCall& call, std::int64_t kvHead) : m_call(call) {
-        if (!isPlacing()) return;
-        const PlacedQuery at = PlaceRule(call).at(threadIdx.x);
+        const PlacedQuery at = PlaceRule(call).at(place());
         const std::int32_t slot = call.groups[kvHead] + at.member;
         m_place = at.query;
-        if (slot >= call.groups[kvHead + 1]) return;
+        if (threadIdx.x >= 2 * kTile || slot >= call.groups[kvHead + 1]) return;
         m_firstSlot = std::int64_t{slot} * call.queryCount;
         m_head = call.heads[slot] * call.queries.headStride;
     }
 
+    static __device__ __forceinline__ int place() { return static_cast<int>(threadIdx.x % kTile); }
     static __device__ __forceinline__ bool isPlacing() { return threadIdx.x < kTile; }
+    static __device__ __forceinline__ bool isNormalising() { return threadIdx.x / kTile == 1; }
 
     __device__ __forceinline__ void read(std::int64_t rowTile) {
-        if (!isPlacing()) return;
         const std::int64_t query = rowTile * queriesPerTile(m_call) + m_place;
         const bool there = query < m_call.queryCount && m_firstSlot >= 0;
         m_slot = there ? m_firstSlot + query : -1;
-        m_row = !there ? 0 : m_call.queryRows ? m_call.queryRows[query] : static_cast<std::int32_t>(query);
+        if (isPlacing()) m_row = !there ? 0 : m_call.queryRows ? m_call.queryRows[query] : static_cast<int>(query);
     }
 
     /// slot * R + query; -1: no such query.

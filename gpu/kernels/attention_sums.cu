@@ -107,10 +107,12 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
     placeRows(s.rows, a, kvHead, rowTile);
     for (int ahead = 0; ahead < 2; ++ahead) placeKeys(s.keys[ahead], a, kvHead, range.begin + ahead);
-    TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
-                                    [&](std::int64_t keyTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
-    RowSums<Tile> sums(shape.factor());
     Tile tile;
+    TileWalk walk(range, wholeTiles(
+                             s.whole, range, Tile::kThreads,
+                             [&] { tile.request(s.tile, queriesOf(a, s.rows), keysOf(a, s.keys[0])); },
+                             [&](std::int64_t keyTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
+    RowSums<Tile> sums(shape.factor());
     if (!walk.isAtEnd()) tile.start(s.tile, queriesOf(a, s.rows), keysOf(a, s.keys[0]));
     for (; !walk.isAtEnd(); walk.step()) {
         Number logits[Tile::kSlots][Tile::kPerSlot];
@@ -204,24 +206,26 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     const std::int64_t kvHead = blockIdx.x % heads, keyTile = call.tiles.begin + blockIdx.x / heads;
     const TileRange range = rowTilesFor(a, kvHead, keyTile);
     QueryPlacer placer(a, kvHead);
-    SoftmaxNormaliser normaliser;
+    SoftmaxNormaliser normaliser{0, 0};
     const auto read = [&](std::int64_t rowTile) {
         placer.read(rowTile);
-        normaliser = normaliserAt(call.sums.normalisers, placer.slot());
+        if (placer.isNormalising()) normaliser = normaliserAt(call.sums.normalisers, placer.slot());
     };
     const auto put = [&](int to) {
         placer.put(s.rows[to]);
-        if (placer.isPlacing()) s.shifts[to][threadIdx.x] = shiftOf<Number>(normaliser);
+        if (placer.isNormalising()) s.shifts[to][placer.place()] = shiftOf<Number>(normaliser);
     };
     placeKeys(s.keys, a, kvHead, keyTile);
     for (int ahead = 0; ahead < 2; ++ahead) {
         read(range.begin + ahead);
         put(ahead);
     }
-    TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
-                                    [&](std::int64_t rowTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
-    Number sums[Tile::kSlots][kThreadTotals] = {};
     Tile tile;
+    TileWalk walk(range, wholeTiles(
+                             s.whole, range, Tile::kThreads,
+                             [&] { tile.request(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0])); },
+                             [&](std::int64_t rowTile) { return isWhole(a, kvHead, rowTile, keyTile); }));
+    Number sums[Tile::kSlots][kThreadTotals] = {};
     if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
     for (; !walk.isAtEnd(); walk.step()) {
         Number logits[Tile::kSlots][Tile::kPerSlot];

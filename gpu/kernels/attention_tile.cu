@@ -175,16 +175,15 @@ public:
         const bool isSimple = first == last && walk.isWhole();
         turnTo(first);
         withBits(m_group.places.bits, [&](auto bits) {
-            constexpr int kBits = decltype(bits)::value;
-            combineHeads<kBits>(m_group.rule, weights);
-            if (isSimple) addWhole<cellStep(kBits)>(weights);
+            constexpr int kStep = cellStep(decltype(bits)::value);
+            combineHeads<decltype(bits)::value>(m_group.rule, weights);
+            if (isSimple) return addWhole<kStep>(weights);
+            const std::uint32_t cells = cellsOf(walk, kStep);
+            KVSCOPE_ROLL for (std::int32_t y = first; y <= last; ++y) {
+                turnTo(y);
+                addRow<kStep>(pixelRows, weights, cells);
+            }
         });
-        if (isSimple) return;
-        const std::uint32_t cells = cellsOf(walk);
-        KVSCOPE_ROLL for (std::int32_t y = first; y <= last; ++y) {
-            turnTo(y);
-            addRow(pixelRows, weights, cells);
-        }
     }
 
     /// Writes the row of pixels that the threads still hold.
@@ -211,22 +210,25 @@ private:
         }
     }
 
-    /// A bit for each of this thread's values that is a cell of the map.
-    __device__ __forceinline__ std::uint32_t cellsOf(const TileWalk& walk) const {
-        const int step = cellStep(m_group.places.bits);
+    /// A bit for each of this thread's values that is a cell of the map, slots beside one another.
+    __device__ __forceinline__ std::uint32_t cellsOf(const TileWalk& walk, int step) const {
+        if (!ownsCells<Tile>(m_group.places)) return 0;
+        const std::uint32_t everyCell =
+            ~0U / ((1U << (step * Tile::kSlots)) - 1); // one slot's, a bit every step columns
         std::uint32_t cells = 0;
-        KVSCOPE_ROLL for (int i = 0; ownsCells<Tile>(m_group.places) && i < kCells; ++i) {
-            const int key = Tile::rowOf(i % Tile::kSlots), k = i / Tile::kSlots;
-            const bool seen =
-                walk.isWhole() || isSeen(m_call.tile.attention, m_s.rows[walk.place], Tile::columnOf(k), m_s.keys, key);
-            cells |= std::uint32_t{k % step == 0 && seen && m_s.keyPixels[key] >= 0} << i;
+        KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) cells |=
+            m_pixels[slot] < 0 ? 0 : everyCell << slot;
+        KVSCOPE_ROLL for (int i = 0; !walk.isWhole() && i < kCells; ++i) {
+            const int column = Tile::columnOf(i / Tile::kSlots), key = Tile::rowOf(i % Tile::kSlots);
+            if (!isSeen(m_call.tile.attention, m_s.rows[walk.place], column, m_s.keys, key)) cells &= ~(1U << i);
         }
         return cells;
     }
 
     /// The cells of queries in the row of pixels at hand.
+    template <int Step>
     __device__ __forceinline__ void addRow(const std::int32_t* pixelRows, const Values& weights, std::uint32_t cells) {
-        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; ++k) {
+        KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; k += Step) {
             const bool isHere = pixelRows[Tile::columnOf(k)] == m_y;
             KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
                 if (!isHere || (cells >> (k * Tile::kSlots + slot) & 1) == 0) continue;
@@ -287,18 +289,19 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kM
     const std::int64_t from = blockIdx.y * call.grid.rowTilesPerSplit, to = from + call.grid.rowTilesPerSplit;
     range = {range.begin > from ? range.begin : from, range.end < to ? range.end : to};
     QueryPlacer placer(a, 0);
-    SoftmaxNormaliser normaliser;
+    SoftmaxNormaliser normaliser{0, 0};
     std::int32_t pixelRow = -1;
     const auto read = [&](std::int64_t rowTile) {
         placer.read(rowTile);
+        if (!placer.isNormalising()) return;
         normaliser = normaliserAt(call.tile.normalisers, placer.slot());
         pixelRow = placer.slot() < 0 ? -1 : call.tile.pixelRows[placer.query()];
     };
     const auto put = [&](int to) {
         placer.put(s.rows[to]);
-        if (!placer.isPlacing()) return;
-        s.pixelRows[to][threadIdx.x] = pixelRow;
-        s.shifts[to][threadIdx.x] = shiftOf<Number>(normaliser);
+        if (!placer.isNormalising()) return;
+        s.pixelRows[to][placer.place()] = pixelRow;
+        s.shifts[to][placer.place()] = shiftOf<Number>(normaliser);
     };
     placeKeys(s.keys, a, 0, keyTile);
     placePixels(s, call.tile, keyTile);
@@ -306,10 +309,12 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kM
         read(range.begin + ahead);
         put(ahead);
     }
-    TileWalk walk(range, wholeTiles(s.whole, range, Tile::kThreads,
-                                    [&](std::int64_t rowTile) { return isWhole(a, 0, rowTile, keyTile); }));
-    MapCells<Tile> cells(s, call, group);
     Tile tile;
+    TileWalk walk(range, wholeTiles(
+                             s.whole, range, Tile::kThreads,
+                             [&] { tile.request(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0])); },
+                             [&](std::int64_t rowTile) { return isWhole(a, 0, rowTile, keyTile); }));
+    MapCells<Tile> cells(s, call, group);
     if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
     for (; !walk.isAtEnd(); walk.step()) {
         Number values[Tile::kSlots][Tile::kPerSlot];

@@ -34,6 +34,8 @@ public:
         return outputs[slot][n][j];
     }
 
+    __device__ __forceinline__ void request(Shared&, const TileRows&, const TileRows&) {}
+
     __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows& first) {
         if (fixed.width <= kDepth) hold(s, fixed, 0);
         fetch(s, first, 0);

@@ -29,11 +29,16 @@ public:
         return outputs[n][slot * 2 + j];
     }
 
-    __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows& first) {
-        m_isStraight = fixed.width == kDepth && fixed.isAligned && first.isAligned;
+    /// Begins to load what start waits for.
+    __device__ __forceinline__ void request(Shared& s, const TileRows& fixed, const TileRows& first) {
+        m_isStraight = fixed.width == kDepth && fixed.isAligned() && first.isAligned();
         if (fixed.width > kDepth) return;
         copyRows<kThreads>(s.tiles[1], fixed, 0);
         fetch(s, first, 0);
+    }
+
+    __device__ __forceinline__ void start(Shared& s, const TileRows& fixed, const TileRows&) {
+        if (fixed.width > kDepth) return;
         waitForCopies();
         __syncthreads();
         loadFixed(s.tiles[1], fixed.width);
@@ -68,7 +73,7 @@ public:
 
     /// Begins to load the columns [column, column + kDepth) of a tile's values.
     __device__ __forceinline__ void fetchValues(SharedWithValues& s, const TileRows& values, std::int64_t column) {
-        if (m_isStraight && values.isAligned && values.width == kDepth)
+        if (m_isStraight && values.isAligned() && values.width == kDepth)
             copyStraight<kThreads>(s.values, values);
         else
             copyRows<kThreads>(s.values, values, column);

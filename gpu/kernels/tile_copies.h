@@ -50,7 +50,7 @@ __device__ __forceinline__ void copyRows(TileMatrix& to, const TileRows& from, s
     const std::int64_t left = from.width - depth;
     const int end = left < kTileDepth ? static_cast<int>((left + 15) / 16 * 16) : kTileDepth;
     const auto* data = static_cast<const std::uint16_t*>(from.data) + depth;
-    if (!from.isAligned) return copyByElements<Threads>(to, data, from.offsets, left, end);
+    if (!from.isAligned()) return copyByElements<Threads>(to, data, from.offsets, left, end);
     const int first = threadIdx.x % kRowThreads * kPart;
     KVSCOPE_ROLL for (int row = threadIdx.x / kRowThreads; row < kTile; row += Threads / kRowThreads) {
         const std::int64_t offset = from.offsets[row];

@@ -22,7 +22,7 @@ public:
     /// Begins to load a piece; what is not aligned, storeTo loads.
     __device__ __forceinline__ void load(const TilePiece& piece) {
         m_ahead = {};
-        if (!piece.from.isAligned || piece.left() <= 0) return;
+        if (!piece.from.isAligned() || piece.left() <= 0) return;
         const auto* bytes = static_cast<const unsigned char*>(piece.from.data);
         if (piece.from.type == ElementType::Float32) {
             m_ahead = *reinterpret_cast<const SixteenBytes*>(bytes + piece.element() * 4);
@@ -36,7 +36,7 @@ public:
     /// Writes the loaded piece as doubles; zeros where there are no elements.
     __device__ __forceinline__ void storeTo(double* to, const TilePiece& piece) const {
         const TileRows& from = piece.from;
-        if (!from.isAligned) {
+        if (!from.isAligned()) {
             const std::int64_t left = piece.left(), element = piece.element();
             KVSCOPE_ROLL for (int k = 0; k < kPieceElements; ++k) to[k] =
                 k < left ? double(elementAt(from.data, from.type, element + k)) : 0;

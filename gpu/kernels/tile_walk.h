@@ -6,12 +6,13 @@
 namespace kvscope::gpu {
 
 /// The tiles of `range` of which nothing is masked: neighbours, because positions ascend. All threads call it together;
-/// `words` are two in shared memory.
-template <class IsWhole>
-__device__ __forceinline__ TileRange wholeTiles(unsigned (&words)[2], TileRange range, int threads,
+/// `words` are two in shared memory. Calls ahead() behind its first barrier, where the range is not empty.
+template <class Ahead, class IsWhole>
+__device__ __forceinline__ TileRange wholeTiles(unsigned (&words)[2], TileRange range, int threads, const Ahead& ahead,
                                                 const IsWhole& isWhole) {
     if (threadIdx.x < 2) words[threadIdx.x] = 0;
     __syncthreads();
+    if (range.begin < range.end) ahead();
     unsigned end = 0, beforeBegin = 0; // counted from the ends of the range, so that both are maxima
     for (std::int64_t tile = range.begin + threadIdx.x; tile < range.end; tile += threads) {
         if (!isWhole(tile)) continue;

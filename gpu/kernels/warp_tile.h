@@ -7,7 +7,8 @@
 // of threads keeps the fixed rows and multiplies them with tile after tile of moving rows. Two kinds have the same
 // interface, so that kernels are written once: TensorProducts (fast) and DoubleProducts (exact).
 //
-//     start(shared, fixed, first);                          // offsets are placed, a barrier has passed
+//     request(shared, fixed, first);                        // offsets are placed, a barrier has passed
+//     start(shared, fixed, first);
 //     multiply(shared, fixed, moving, stage, ahead, values) // all threads; calls ahead() once `moving` is loaded
 //     fetch(shared, next, 1 - stage)                        // for ahead: begins to load the next moving rows
 namespace kvscope::gpu {
@@ -20,7 +21,13 @@ struct TileRows {
     ElementType type;
     std::int64_t width;
     const std::int64_t* offsets; ///< [kTile] in shared memory
-    bool isAligned;              ///< eight elements from any multiple of eight on can be loaded at once
+    std::int64_t headStride;
+
+    /// Whether eight elements from any multiple of eight on can be loaded at once. Asked where it matters: straight
+    /// rows need no answer for every tile.
+    KVSCOPE_PORTABLE bool isAligned() const {
+        return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && width % 8 == 0 && headStride % 8 == 0;
+    }
 };
 
 /// Which products a thread holds, values[slot][k]: each warp has Rows x Columns of them, a thread one row of every
@@ -49,9 +56,7 @@ struct __attribute__((may_alias)) EightBytes {
 
 /// Rows of `from` at these offsets.
 KVSCOPE_PORTABLE TileRows rowsAt(const DeviceRows& from, const std::int64_t* offsets) {
-    const bool isAligned = reinterpret_cast<std::uintptr_t>(from.data) % sizeof(SixteenBytes) == 0 &&
-                           from.width % 8 == 0 && from.headStride % 8 == 0;
-    return {from.data, from.type, from.width, offsets, isAligned};
+    return {from.data, from.type, from.width, offsets, from.headStride};
 }
 
 } // namespace kvscope::gpu

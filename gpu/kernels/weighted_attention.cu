@@ -132,7 +132,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kWeightedBlocks) weighte
     typename Tile::Outputs outputs = {};
     TileWalk walk(range, {0, 0});
     Tile tile;
-    if (!walk.isAtEnd()) tile.start(s.tile, queriesOf(a, s.rows), keysOf(a, s.terms[0].keys));
+    if (!walk.isAtEnd()) {
+        tile.request(s.tile, queriesOf(a, s.rows), keysOf(a, s.terms[0].keys));
+        tile.start(s.tile, queriesOf(a, s.rows), keysOf(a, s.terms[0].keys));
+    }
     for (; !walk.isAtEnd(); walk.step()) {
         Number weights[Tile::kSlots][Tile::kPerSlot];
         const auto& side = s.terms[walk.place];
