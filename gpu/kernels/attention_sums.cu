@@ -220,6 +220,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
         read(range.begin + ahead);
         put(ahead);
     }
+    read(range.begin + 2);
     Tile tile;
     TileWalk walk(range, wholeTiles(
                              s.whole, range, Tile::kThreads,
@@ -230,7 +231,6 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     for (; !walk.isAtEnd(); walk.step()) {
         Number logits[Tile::kSlots][Tile::kPerSlot];
         const TileSide& rows = s.rows[walk.place];
-        read(walk.tile + 2);
         tile.multiply(
             s.tile, keysOf(a, s.keys), queriesOf(a, rows), walk.stage,
             [&] {
@@ -238,6 +238,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
             },
             logits);
         put(walk.placeAfter(2));
+        read(walk.tile + 3);
         shape.apply(logits);
         if (!walk.isWhole())
             maskLogits<Tile>(logits, [&](int key, int column) { return isSeen(a, rows, column, s.keys, key); });

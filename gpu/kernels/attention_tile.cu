@@ -309,6 +309,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kM
         read(range.begin + ahead);
         put(ahead);
     }
+    read(range.begin + 2);
     Tile tile;
     TileWalk walk(range, wholeTiles(
                              s.whole, range, Tile::kThreads,
@@ -318,7 +319,6 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kM
     if (!walk.isAtEnd()) tile.start(s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[0]));
     for (; !walk.isAtEnd(); walk.step()) {
         Number values[Tile::kSlots][Tile::kPerSlot];
-        read(walk.tile + 2);
         tile.multiply(
             s.tile, keysOf(a, s.keys), queriesOf(a, s.rows[walk.place]), walk.stage,
             [&] {
@@ -326,6 +326,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kM
             },
             values);
         put(walk.placeAfter(2));
+        read(walk.tile + 3);
         shape.apply(values);
         if (group.isLogits)
             makeLogits<Tile>(group, shape.factor(), values);
