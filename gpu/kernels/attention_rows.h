@@ -82,8 +82,8 @@ KVSCOPE_PORTABLE TileRange rowTilesFor(const AttentionCall& call, std::int64_t k
 }
 
 /// The query of a place, tile after tile of one group: what the tiles share is looked up once; a query is read before
-/// it is put into shared memory, so that threads can multiply in between. The first kTile threads put it there, as many
-/// others serve for what belongs to it (isNormalising).
+/// it is put into shared memory, so that threads can multiply in between. The first kTile threads put it there; the
+/// next kTile (isNormalising) are free for a kernel's own numbers of the same query, its normaliser for one.
 class QueryPlacer {
 public:
     __device__ __forceinline__ QueryPlacer(const AttentionCall& call, std::int64_t kvHead) : m_call(call) {

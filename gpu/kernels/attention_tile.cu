@@ -96,8 +96,8 @@ __device__ __forceinline__ void makeLogits(const Group& group, typename Tile::Va
     }
 }
 
-/// Combines a key's weights of a query's heads, 2^Bits places to a query. The cell of a query is then at the first of
-/// its columns that the thread has, and lanes that share the query have the same.
+/// Combines a key's weights over the heads of each query, 2^Bits places to a query. The cell of a query is then at the
+/// first of its columns that the thread has, and lanes that share the query have the same.
 template <int Bits, class Number, int Count, class Both>
 __device__ __forceinline__ void combine(Number (&weights)[Count], const Both& both) {
     KVSCOPE_UNROLL for (int k = 0; Bits > 0 && k < Count; k += 2) weights[k] = both(weights[k], weights[k + 1]);
@@ -213,8 +213,8 @@ private:
     /// A bit for each of this thread's values that is a cell of the map, slots beside one another.
     __device__ __forceinline__ std::uint32_t cellsOf(const TileWalk& walk, int step) const {
         if (!ownsCells<Tile>(m_group.places)) return 0;
-        const std::uint32_t everyCell =
-            ~0U / ((1U << (step * Tile::kSlots)) - 1); // one slot's, a bit every step columns
+        // One slot's bits, one in every `step` columns: 0x11111111 is ~0 / 15.
+        const std::uint32_t everyCell = ~0U / ((1U << (step * Tile::kSlots)) - 1);
         std::uint32_t cells = 0;
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) cells |=
             m_pixels[slot] < 0 ? 0 : everyCell << slot;

@@ -70,7 +70,7 @@ template <bool Transposed> __device__ __forceinline__ void loadMatrices(std::uin
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 inline constexpr bool kHasWarpgroups = true;
 #else
-inline constexpr bool kHasWarpgroups = false; // and the functions below do nothing
+inline constexpr bool kHasWarpgroups = false; // the functions below do nothing then
 #endif
 
 #define KVSCOPE_SUMS_OF(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])

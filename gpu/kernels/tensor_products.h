@@ -15,7 +15,8 @@ template <class Element> class TensorProducts : public WarpTile<16, kTile> {
 
 public:
     using Value = float;
-    static constexpr int kDepth = kTileDepth, kBlocks = 4, kMapBlocks = kHasWarpgroups ? 4 : 3, kWeightedBlocks = 2; ///< by registers
+    static constexpr int kDepth = kTileDepth, kBlocks = 4, kMapBlocks = kHasWarpgroups ? 4 : 3,
+                         kWeightedBlocks = 2; ///< by registers
 
     struct Shared {
         TileMatrix tiles[2];
