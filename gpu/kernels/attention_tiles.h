@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/kernels/double_products.h"
+#include "gpu/kernels/row_placer.h"
 #include "gpu/kernels/tensor_products.h"
 #include "gpu/kernels/tile_walk.h"
 

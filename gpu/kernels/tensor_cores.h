@@ -133,4 +133,18 @@ __device__ __forceinline__ void multiplyDoubles(double (&upper)[2], double (&low
 #endif
 }
 
+/// Two weights as three pairs of bfloat16 that add up to them.
+__device__ __forceinline__ void splitPair(float x, float y, std::uint32_t& upper, std::uint32_t& middle,
+                                          std::uint32_t& lower) {
+    const auto upperOf = [](float z) { return __builtin_bit_cast(std::uint32_t, z) & 0xffff0000U; };
+    const auto pairOf = [](std::uint32_t a, std::uint32_t b) { return a >> 16 | b; };
+    const auto numberOf = [](std::uint32_t bits) { return __builtin_bit_cast(float, bits); };
+    const std::uint32_t x1 = upperOf(x), y1 = upperOf(y);
+    const float restX = x - numberOf(x1), restY = y - numberOf(y1);
+    const std::uint32_t x2 = upperOf(restX), y2 = upperOf(restY);
+    upper = pairOf(x1, y1);
+    middle = pairOf(x2, y2);
+    lower = pairOf(upperOf(restX - numberOf(x2)), upperOf(restY - numberOf(y2)));
+}
+
 } // namespace kvscope::gpu
