@@ -27,6 +27,8 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+# 9.0 as the driver names it (gpu_report.sh), or an older build folder: only 90a has warpgroup products.
+string(REGEX REPLACE "(^|;)90(;|-|$)" "\\190a\\2" KVSCOPE_CUDA_ARCHITECTURES "${KVSCOPE_CUDA_ARCHITECTURES}")
 set(CMAKE_CUDA_ARCHITECTURES ${KVSCOPE_CUDA_ARCHITECTURES})
 include(CheckLanguage)
 check_language(CUDA)
