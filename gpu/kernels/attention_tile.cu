@@ -265,10 +265,10 @@ private:
 /// Writes the sums of the block's keys.
 template <class Tile>
 __device__ __forceinline__ void writeKeySums(Shared<Tile>& s, double* to, const Group& group,
-                                             typename Tile::Value (&keySums)[Tile::kSlots]) {
+                                             const typename Tile::Value (&keySums)[Tile::kSlots]) {
     KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {
-        for (int half = 1; half < 4; half *= 2) keySums[slot] += __shfl_xor_sync(kAllLanes, keySums[slot], half);
-        if (Tile::lane() % 4 == 0) s.keySums[Tile::columnWarp()][Tile::rowOf(slot)] = keySums[slot];
+        const auto sum = overRow(keySums[slot], [](auto a, auto b) { return a + b; });
+        if (Tile::lane() % 4 == 0) s.keySums[Tile::columnWarp()][Tile::rowOf(slot)] = sum;
     }
     __syncthreads();
     if (threadIdx.x >= kTile) return;

@@ -5,9 +5,9 @@
 // How the rows of a tile get their places in shared memory: offsets, positions and slots, not their elements.
 namespace kvscope::gpu {
 
-/// The query of a place, tile after tile of one group: what the tiles share is looked up once; a query is read before
-/// it is put into shared memory, so that threads can multiply in between. The first kTile threads put it there; the
-/// next kTile (isNormalising) are free for a kernel's own numbers of the same query, its normaliser for one.
+/// Places the queries of one group's tiles in shared memory, one query to a thread. What all tiles share is looked up
+/// once. read() loads what belongs to a tile, put() stores it: products in between hide the load. The first kTile
+/// threads place; the next kTile know the same queries and load a kernel's own numbers of them (isNormalising).
 class QueryPlacer {
 public:
     __device__ __forceinline__ QueryPlacer(const AttentionCall& call, std::int64_t kvHead) : m_call(call) {

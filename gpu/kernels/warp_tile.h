@@ -7,8 +7,8 @@
 // of threads keeps the fixed rows and multiplies them with tile after tile of moving rows. Two kinds have the same
 // interface, so that kernels are written once: TensorProducts (fast) and DoubleProducts (exact).
 //
-//     request(shared, fixed, first);                        // offsets are placed, a barrier has passed
-//     start(shared, fixed, first);
+//     request(shared, fixed, first);                        // begins to load; offsets are placed, a barrier has passed
+//     start(shared, fixed, first);                          // waits for it
 //     multiply(shared, fixed, moving, stage, ahead, values) // all threads; calls ahead() once `moving` is loaded
 //     fetch(shared, next, 1 - stage)                        // for ahead: begins to load the next moving rows
 namespace kvscope::gpu {
