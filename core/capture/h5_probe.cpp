@@ -232,7 +232,9 @@ std::string Probe::await() {
         const int ready = ::poll(&waiting, 1, kMostSilence);
         if (ready < 0 && errno == EINTR) continue;
         m_isSilent = ready <= 0;
-        if (m_isSilent) return "the file's metadata cannot be read: the disk does not answer";
+        if (m_isSilent)
+            return "the file could not be checked: the process that reads its metadata gets no answer from the disk, "
+                   "or no processor time";
         char pulses[256];
         if (::read(m_pulse, pulses, sizeof pulses) <= 0) break;
     }

@@ -6,6 +6,7 @@
 #include "app/window/panels/status_line.h"
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
+#include "tests/app/click_entry.h"
 #include "tests/app/manual_workbench.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
@@ -87,7 +88,7 @@ void pick(EngineChooser& chooser, const QString& entry) {
         QVERIFY(QTest::qWaitForWindowExposed(menu));
         QAction* action = menu->findChild<QAction*>(entry);
         QVERIFY2(action && action->isEnabled(), qPrintable(entry));
-        QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(action).center());
+        testing::clickEntry(*menu, action);
         picked = true;
     });
     QTest::mouseClick(&chooser, Qt::LeftButton);

@@ -1,6 +1,7 @@
 // Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they
 // do. A colour that shows what other panes keep follows them, however late they come.
 #include "app/window/canvas/view_options.h"
+#include "tests/app/click_entry.h"
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
 #include "views/scene/theme.h"
@@ -52,8 +53,7 @@ void clickEntry(OneView& one, const QString& text) {
     QVERIFY(QTest::qWaitForWindowExposed(&menu));
     QAction* entry = entryOf(menu, text);
     QVERIFY(entry);
-    QTest::mouseMove(&menu, menu.actionGeometry(entry).center());
-    QTest::mouseClick(&menu, Qt::LeftButton, {}, menu.actionGeometry(entry).center());
+    testing::clickEntry(menu, entry);
 }
 
 QPushButton* chipOf(const QWidget& row, const QString& name) {
@@ -69,7 +69,7 @@ void chooseWithChip(QPushButton* chip, const QString& text) {
         QMenu* menu = chip->menu();
         QAction* entry = QTest::qWaitForWindowExposed(menu) ? entryOf(*menu, text) : nullptr;
         if (entry) {
-            QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(entry).center());
+            testing::clickEntry(*menu, entry);
             clicked = true;
         }
         menu->close();

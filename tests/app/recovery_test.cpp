@@ -12,6 +12,10 @@
 #include <QSettings>
 #include <QTemporaryDir>
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
 
@@ -23,11 +27,11 @@ QStringList filesIn(const QTemporaryDir& folder) { return QDir(folder.path()).en
 const QString kGone = "999999999";
 
 /// What a window on layer 3 leaves that crashes.
-void leaveSession(const OpenWindow& open, const QTemporaryDir& folder) {
+void leaveSession(const OpenWindow& open, const QTemporaryDir& folder, const QString& process = kGone) {
     Session session = open.bench.session();
     session.layer = LayerIndex(3);
-    writeSession(folder.filePath("session-" + kGone + ".kvscope").toStdString(), session);
-    QFile stack(folder.filePath("stack-" + kGone + ".txt"));
+    writeSession(folder.filePath("session-" + process + ".kvscope").toStdString(), session);
+    QFile stack(folder.filePath("stack-" + process + ".txt"));
     QVERIFY(stack.open(QIODevice::WriteOnly) && stack.write("kvscope crashed, signal 11\n") > 0);
 }
 
@@ -90,6 +94,24 @@ private slots:
             open.settle();
         }
         QCOMPARE(filesIn(folder), QStringList()); // a window was closed that had offered it
+    }
+
+    /// In a container without an init process the number stays taken.
+    void aProcessThatEndedUnnoticedIsGone() {
+        const QTemporaryDir folder;
+        OpenWindow open;
+        const pid_t ended = ::fork();
+        if (ended == 0) {
+            ::prctl(PR_SET_NAME, "kvscope");
+            ::_exit(1);
+        }
+        siginfo_t how;
+        QCOMPARE(::waitid(P_PID, static_cast<id_t>(ended), &how, WEXITED | WNOWAIT), 0);
+        leaveSession(open, folder, QString::number(ended));
+        Recovery recovery(open.bench, open.window.notices(), folder.path());
+        recovery.offer();
+        QVERIFY(open.window.notices().messages().join('\n').contains("ended without being closed"));
+        QCOMPARE(::waitpid(ended, nullptr, 0), ended);
     }
 
     void aSessionThatCannotBeRestoredIsKept() {

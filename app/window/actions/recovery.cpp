@@ -28,10 +28,11 @@ QString nameFor(const char* what, qint64 process, const char* extension) {
 
 qint64 processOf(const QFileInfo& session) { return session.completeBaseName().section('-', 1).toLongLong(); }
 
-/// Another program may have got the number since.
+/// Another program may have got the number since; one that has ended but that nobody waits for, as in a container
+/// without an init process, has no program file.
 bool isRunning(qint64 process) {
-    QFile name(QString("/proc/%1/comm").arg(process));
-    return name.open(QIODevice::ReadOnly) && name.readAll().trimmed() == "kvscope";
+    const QString program = QFile::symLinkTarget(QString("/proc/%1/exe").arg(process));
+    return QFileInfo(program).fileName().startsWith("kvscope"); // " (deleted)" follows when it was replaced
 }
 
 QString captureOf(const QString& session) {
