@@ -164,6 +164,20 @@ private slots:
         QCOMPARE(static_cast<int>(heads->shown().size()), 1);
     }
 
+    /// What does not fit ends with an ellipsis; half a line said nothing.
+    void aLongFindingEndsWithAWholeLine() {
+        OpenWindow open({1440, 900});
+        for (const ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "token_strip") emit dock->canvas()->headsWanted();
+        open.settle();
+        const ViewThumbnail* card = open.window.findChild<HeadGallery*>()->shown().back();
+        QVERIFY2(card->toolTip().size() > 120, qPrintable(card->toolTip())); // three lines have about 35 letters each
+        const QImage image = const_cast<ViewThumbnail*>(card)->grab().toImage();
+        const QRect belowTheText(12, image.height() - 5, image.width() - 24, 3);
+        QVERIFY(coloursOf(image.copy(10, image.height() - 24, image.width() - 20, 20)) > 4); // the third line
+        QCOMPARE(coloursOf(image.copy(belowTheText)), 1);
+    }
+
     void theMenusAreShort() {
         OpenWindow open({1440, 900});
         for (const QAction* title : open.window.findChild<QMenuBar*>()->actions())

@@ -6,6 +6,7 @@
 #include "app/window/style/number_text.h"
 
 #include <QPainter>
+#include <QTextLayout>
 
 #include <algorithm>
 
@@ -14,6 +15,27 @@ namespace kvscope {
 constexpr double kShrink = 0.6; ///< of the drawing: its labels can still be guessed
 constexpr int kWidth = 244, kPictureHeight = 148, kHeight = 224, kMargin = 6;
 constexpr std::size_t kMostMarks = 3000; ///< more become one image
+
+namespace {
+
+/// Whole lines, as many as have room; the last ends with an ellipsis where more would follow.
+void drawLines(QPainter& painter, const QRect& place, const QString& text) {
+    const QFontMetrics metrics = painter.fontMetrics();
+    QTextLayout layout(text, painter.font());
+    layout.beginLayout();
+    for (int y = place.top(); y + metrics.height() <= place.bottom() + 1; y += metrics.lineSpacing()) {
+        QTextLine line = layout.createLine();
+        if (!line.isValid()) break;
+        line.setLineWidth(place.width());
+        const bool isLast = y + metrics.lineSpacing() + metrics.height() > place.bottom() + 1;
+        const QString rest = text.mid(line.textStart(), isLast ? -1 : line.textLength());
+        painter.drawText(place.left(), y + metrics.ascent(),
+                         isLast ? metrics.elidedText(rest, Qt::ElideRight, place.width()) : rest);
+    }
+    layout.endLayout();
+}
+
+} // namespace
 
 ViewThumbnail::ViewThumbnail(const View& view, QWidget* parent) : QAbstractButton(parent), m_view(view) {
     setObjectName(fromUtf8(view.card().id));
@@ -108,7 +130,7 @@ void ViewThumbnail::paintEvent(QPaintEvent*) {
                      QFontMetrics(bold).elidedText(text(), Qt::ElideRight, line.width()));
     painter.setFont(small);
     painter.setPen(qColor(theme.text2));
-    painter.drawText(line.adjusted(0, px(18), 0, px(46)), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, m_summary);
+    drawLines(painter, line.adjusted(0, px(18), 0, px(46)), m_summary);
 }
 
 } // namespace kvscope
