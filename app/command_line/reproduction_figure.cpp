@@ -31,7 +31,7 @@ const std::string& titleOf(const ReproducedSeries& series) {
 /// Half the bar of a point; 0 where it has no spread.
 double halfBar(const Reproduction& reproduction, const ReproducedPoint& point) {
     if (point.over.empty()) return 0;
-    return reproduction.showDeviation ? point.summary.deviation : point.summary.studentHalfInterval();
+    return reproduction.showDeviation ? point.summary.deviation : point.summary.halfInterval();
 }
 
 /// The range of some numbers with a little room; one number gets room of its own.

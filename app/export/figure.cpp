@@ -42,7 +42,7 @@ struct Mover {
     }
 };
 
-/// "error 0.116 · mass 89.6 % · kept 249 tokens (25.0 %)".
+/// "error 0.116 · mass 89.6 % · kept 249 tokens (25.0 %) · needle 12/16": of the selection, as findings count it.
 std::string factsOf(const ViewInput& input, const PaneData& pane) {
     const RunResult& result = *pane.result;
     std::string facts = "kept " + keptBudget(result, input.kvHead);
@@ -50,8 +50,10 @@ std::string factsOf(const ViewInput& input, const PaneData& pane) {
         facts =
             fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
                         formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
-    const auto [hit, of] = keptAmong(input, pane, tokensOfKind(*input.capture, SegmentKind::Needle));
-    if (of > 0) facts += fmt::format(" · needle {}/{}", hit, of);
+    const bool chosen = !input.focus.selected.empty();
+    const auto [hit, of] =
+        keptAmong(input, pane, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+    if (of > 0) facts += fmt::format(" · {} {}/{}", chosen ? selectionWord(input.focus) : "needle", hit, of);
     return facts;
 }
 

@@ -75,10 +75,6 @@ private:
 } // namespace
 
 double Summary::halfInterval() const {
-    return count < 2 ? NAN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
-}
-
-double Summary::studentHalfInterval() const {
     if (count < 2) return NAN;
     return studentQuantile95(count - 1) * deviation / std::sqrt(static_cast<double>(count));
 }

@@ -15,12 +15,10 @@ struct Summary {
     std::int64_t count = 0;
     double mean = 0;
     double deviation = 0; ///< sample standard deviation, divisor count - 1; NaN below two numbers
-    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean for large counts (BalanceKV Table
-    /// 3). NaN below two numbers, which have no interval.
+    /// Half the 95 % confidence interval of the mean by Student's t: 1.96 deviation / sqrt(count) for many numbers
+    /// (BalanceKV Table 3), while the factor for three (captures, seeds, heads) is 4.30. NaN below two numbers, which
+    /// have no interval.
     double halfInterval() const;
-    /// The same by Student's t, for few numbers (captures, seeds, layers): the factor for three numbers is 4.30, not
-    /// 1.96. NaN below two numbers.
-    double studentHalfInterval() const;
 };
 Summary summaryOf(std::span<const double> numbers);
 /// Of the numbers of both.

@@ -238,6 +238,7 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
 std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result) {
     std::string text = "# " + reproduction.item + "\n";
     for (const std::string& note : result.notes) text += "# " + note + "\n";
+    text += "# x: " + result.xTitle + "; mean: " + result.yTitle + "\n";
     text += "series,policy,measure,x,x_text,mean,deviation,half_interval_95,samples,over,notes\n";
     for (const ReproducedSeries& series : result.series)
         for (const ReproducedPoint& p : series.points) {
@@ -245,7 +246,7 @@ std::string reproductionCsv(const Reproduction& reproduction, const Reproduction
             text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csvField(series.label), series.policyId,
                                 series.measure, shortest(p.x), csvField(p.xText), shortest(p.summary.mean),
                                 spread ? shortest(p.summary.deviation) : "",
-                                spread ? shortest(p.summary.studentHalfInterval()) : "", p.summary.count, p.over,
+                                spread ? shortest(p.summary.halfInterval()) : "", p.summary.count, p.over,
                                 csvField(fmt::format("{}", fmt::join(p.notes, "; "))));
         }
     return text;

@@ -136,7 +136,7 @@ private slots:
         for (const double mean : {0.5, 0.3, 0.1})
             series.points.push_back(
                 {1 - mean, {}, summaryOf(std::vector<double>{mean - 0.05, mean + 0.05}), "captures"});
-        QVERIFY(series.points[0].summary.studentHalfInterval() > 0.6);
+        QVERIFY(series.points[0].summary.halfInterval() > 0.6);
         const Scene scene = drawn("keydiff-table8", {series}, text);
         const auto [marks, ends] = marksAndBars(scene);
         QCOMPARE(marks.size(), std::size_t{3});

@@ -269,6 +269,7 @@ private slots:
         QVERIFY(lines.front().startsWith("# KeyDiff Table 13"));
         QVERIFY(!lines.filter("# data of the paper:").isEmpty() && !lines.filter("# cut: default").isEmpty());
         QCOMPARE(lines.filter("keydiff,keydiff,output_error,").size(), 4);
+        QVERIFY(lines.contains("# x: Sliding window; mean: Relative output error"));
         QVERIFY(lines.contains("# engine: cpu; arithmetic: exact index contract"));
         const LayerRunner fast(std::shared_ptr<const Engine>(makeCpuEngine(2, {}, Arithmetic::Fast)));
         const QString quick = QString::fromStdString(reproductionCsv(row, reproduce(fast, row, captures(1), {0}, {})));

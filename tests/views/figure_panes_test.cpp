@@ -69,6 +69,24 @@ private slots:
         QCOMPARE(scene_checks::misplacedTexts(figure, m_text), QStringList());
     }
 
+    // One of three needles is selected: the line above a panel counts the tokens that the finding counts.
+    void titlesCountTheSelection() {
+        ViewInput input = needleInput({"keydiff@0.25"});
+        const auto countedAs = [&](const std::string& counted) {
+            Viewport frame = viewport(600, 420, m_text);
+            const auto texts = scene_checks::textsOf(buildFigure(m_view, input, optionsOf(m_view), {0}, frame));
+            return std::ranges::any_of(texts, [&](const auto& text) { return text.ends_with(" · " + counted); });
+        };
+        QVERIFY(countedAs("needle 37/48"));
+        std::erase_if(input.focus.selected, [](TokenIndex token) { return token < 611 || token >= 627; });
+        QVERIFY(m_view.finding(input, optionsOf(m_view)).starts_with("4 of 16 needle tokens evicted"));
+        QVERIFY(countedAs("needle 12/16"));
+        input.focus.selectionName.clear();
+        QVERIFY(countedAs("selected 12/16"));
+        input.focus.selected.clear();
+        QVERIFY(countedAs("needle 37/48"));
+    }
+
     // Nobody can hover over a figure: the smallest panel of one names its marks, its axes and where it comes from.
     void smallPanelsOfAFigureNameEverything() {
         const ViewInput input = needleInput({"snapkv@0.1"});

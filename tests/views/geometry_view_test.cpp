@@ -350,6 +350,17 @@ private slots:
         QVERIFY2(std::count(decimals.begin(), decimals.end(), decimals.front()) == 4, text.c_str());
     }
 
+    // By Student's t: 1.96 would make ± 6 of two heads. One head has no interval and no mean.
+    void fewHeadsHaveWideIntervals() {
+        const auto finding = [&](const std::string& scope) {
+            const ParameterValues options = optionsOf(m_view, {{"figure", "log_det"}, {"scope", scope}});
+            return m_view.finding(inputFor(m_view, {"keydiff@0.25"}, options), options);
+        };
+        const std::string layer = finding("layer"), head = finding("head");
+        QVERIFY2(layer.starts_with("Means with 95 % intervals: KeyDiff 352 ± 36 ("), layer.c_str());
+        QVERIFY2(head.starts_with("KeyDiff 3") && head.find("±") == std::string::npos, head.c_str());
+    }
+
     // The marks of the means and the line at 0 are in the legend or not in the picture.
     void marksAreExplainedOrNotDrawn() {
         const ParameterValues options = optionsOf(m_view);

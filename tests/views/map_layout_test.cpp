@@ -307,6 +307,13 @@ private slots:
         data->keyEnd = 7; // columns of 1, 2, 2 and 2 keys
         QCOMPARE(findingOf({1, 3, 2, 2}),
                  std::string("Key 0 takes 12.5 % of the weight shown; half of it falls on at most 42.9 % of the keys"));
+        data->cells = {{1, 2}, {-5, 35}}; // of logits
+        data->rowBegin = 0, data->rowEnd = 1, data->keyEnd = 2;
+        QCOMPARE(findingOf({}), std::string("Cells shown range from −5 to 35"));
+        data->keyEnd = 4; // two cells a pixel: a smaller one may be hidden
+        QCOMPARE(findingOf({}), std::string("The largest values of the pixels range from −5 to 35"));
+        data->rowEnd = 2, data->keyEnd = 2;
+        QCOMPARE(findingOf({}), std::string("The largest values of the pixels range from −5 to 35"));
     }
 
     // Queries 100 to 300 see none of the keys from 700 on.

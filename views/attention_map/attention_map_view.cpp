@@ -248,7 +248,11 @@ public:
                                    named(options, "map"), formatShort(std::max(0.0, static_cast<double>(high))),
                                    named(options, "minus"), formatShort(std::max(0.0, -static_cast<double>(low))),
                                    sampled);
-            return fmt::format("Cells shown range from {} to {}{}", formatShort(low), formatShort(high), sampled);
+            // The smallest of pooled cells is not seen, but the smallest of the pixels' maxima.
+            const bool pools = data->cells.shape[0] < data->rowEnd - data->rowBegin ||
+                               data->cells.shape[1] < data->keyEnd - data->keyBegin;
+            return fmt::format("{} range from {} to {}{}", pools ? "The largest values of the pixels" : "Cells shown",
+                               formatShort(low), formatShort(high), sampled);
         }
         const std::vector<float>& sums = data->columnSums.data;
         const double total = std::accumulate(sums.begin(), sums.end(), 0.0);

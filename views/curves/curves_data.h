@@ -33,7 +33,7 @@ struct Curve {
     char letter = 'A';
     std::string policyId, policyName, variant;
     /// Ascending in the requested value; one point where the policy has nothing to vary. With several captures: means
-    /// over captures with the 95 % interval of the mean (Summary::studentHalfInterval).
+    /// over captures with the 95 % interval of the mean (Summary::halfInterval).
     std::vector<CurvePoint> points;
     std::vector<CaptureCurve> captures; ///< each one's own, where there are several
     bool simulated = false;

@@ -126,7 +126,8 @@ public:
         const std::vector<std::string> means = meanTexts(*data);
         for (std::size_t i = 0; i < means.size(); ++i)
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", data->series[i].name, means[i]);
-        return fmt::format("Means with 95 % intervals: {} ({})", text, data->where);
+        const bool spread = text.find("±") != std::string::npos; // one number, the log det of one head, has none
+        return fmt::format("{}{} ({})", spread ? "Means with 95 % intervals: " : "", text, data->where);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

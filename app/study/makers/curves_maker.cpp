@@ -84,7 +84,7 @@ std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool l
             mean.balancedNothing |= point->balancedNothing;
         }
         const Summary summary = meanByLevels(samples).summary;
-        const double half = summary.count > 1 ? summary.studentHalfInterval() : 0;
+        const double half = summary.count > 1 ? summary.halfInterval() : 0;
         mean.mean = summary.mean;
         mean.low = summary.mean - half;
         mean.high = summary.mean + half;
