@@ -84,8 +84,10 @@ public:
             ->add_option("--selection", m_selections,
                          "a recorded list as a pane, beside those of --policy in the order given; may be repeated")
             ->allow_extra_args(false);
-        m_command->add_option("--select", m_figure.select,
-                              "tokens to highlight, like 611-626; needle by default where there is one; none");
+        m_command->add_option(
+            "--select", m_figure.select,
+            "tokens to highlight, like 611-626; by default all needles, where the window takes the one that "
+            "is asked for; none");
         m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
         m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown, or all (the default)");
         m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")

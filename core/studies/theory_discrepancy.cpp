@@ -97,7 +97,7 @@ TheoryRow rowOf(const std::vector<MeasuredWalk>& walks, std::int64_t queries) {
                   .theorem = "BalanceKV Thm 3.3",
                   .quantity = "discrepancy at a query",
                   .formula = "‖Σ ηᵢ e^{⟨kᵢ,q⟩/√d} vᵢ‖ / (R e^{‖q‖²/(2√d)}) ≤ √s 30 ln(m s/δ), R = max e^{‖k‖²/(2√d)} "
-                             "max ‖v‖; the walk with the least room"};
+                             "max ‖v‖; measured: of the walk with the least room; beyond: of all walks"};
     const auto room = [](const MeasuredWalk& a, const MeasuredWalk& b) {
         return a.worst / a.bound < b.worst / b.bound;
     };

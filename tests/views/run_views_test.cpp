@@ -264,7 +264,12 @@ private slots:
             }
             const std::string finding = viewById("head_grid").finding(input, options);
             QCOMPARE(finding.find("a head keeps") != std::string::npos, std::string(quantity) == "kept_tokens");
+            QVERIFY2(finding.find("largest") != std::string::npos || finding.find("smallest") != std::string::npos,
+                     finding.c_str());
         }
+        const ParameterValues kept = optionsOf(viewById("head_grid"), {{"quantity", "kept_tokens"}});
+        QCOMPARE(viewById("head_grid").finding(inputFor(viewById("head_grid"), {"snapkv@100t"}, kept), kept),
+                 std::string("Kept tokens of SnapKV: 100 in every head"));
         const ParameterValues options = optionsOf(viewById("head_grid"));
         const Scene same =
             viewById("head_grid")

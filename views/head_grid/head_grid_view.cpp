@@ -298,7 +298,8 @@ public:
         const auto data = dataAs<HeadGridData>(input);
         const HeadGridData::Row* worstRow = nullptr;
         std::size_t worst = 0, done = 0;
-        std::int64_t never = 0;
+        std::int64_t never = 0, known = 0;
+        bool isAlike = true;
         const auto at = [&](double value) { return magnitudeOf(*data, value); };
         for (const HeadGridData::Row& row : data->rows) {
             done += row.computed ? 1 : 0;
@@ -306,6 +307,8 @@ public:
                 const double value = row.values[column];
                 never += row.computed && std::isnan(value) ? 1 : 0;
                 if (std::isnan(value)) continue;
+                isAlike = isAlike && (!worstRow || value == worstRow->values[worst]);
+                known += 1;
                 const bool worse = !worstRow || (data->higherIsBetter ? at(value) < at(worstRow->values[worst])
                                                                       : at(value) > at(worstRow->values[worst]));
                 if (worse) worstRow = &row, worst = column;
@@ -321,9 +324,12 @@ public:
                                  formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
         const std::string rest =
             done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-        return fmt::format("{}: {} {}, in {}{}{}{}", asSentence(data->what),
-                           data->higherIsBetter ? "smallest" : "largest", valueText(*data, worstRow->values[worst]),
-                           headName(*data, *worstRow, worst), shares,
+        const std::string value = valueText(*data, worstRow->values[worst]);
+        const std::string which = isAlike && known > 1 && never == 0
+                                      ? value + " in every head"
+                                      : fmt::format("{} {}, in {}", data->higherIsBetter ? "smallest" : "largest",
+                                                    value, headName(*data, *worstRow, worst));
+        return fmt::format("{}: {}{}{}{}", asSentence(data->what), which, shares,
                            data->neverIsNan && never > 0 ? "; unknown in " + formatCounted(never, "head") : "", rest);
     }
 
