@@ -274,8 +274,8 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: Sel
     """The tensors that the options ask for and the layer's attributes."""
     window = options.q_window if 0 < options.q_window < call.query.shape[1] else 0
     tensors = {"q_window" if window else "q": call.query[:, -window:], "k": call.key, "v": call.value}
-    if options.pre_rope and call.unrotated is not None and check.rotation is not None:
-        tensors |= {"q_pre": check.rotation.before(call, 0)[:, -window:], "k_pre": check.rotation.before(call, 1)}
+    if options.pre_rope and (before := check.before_rotation(call)):
+        tensors |= before | {"q_pre": before["q_pre"][:, -window:]}
     if call.sinks is not None:
         tensors["sinks"] = call.sinks
     if options.o_proj:
