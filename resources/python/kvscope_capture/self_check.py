@@ -33,6 +33,7 @@ TOKENS = 512  # that run through the model's own code, whose attention needs tok
 ROWS = 16  # of which attention is compared in every layer
 # Relative to the largest number of a head; nats a token. A 16-bit model rounds weights and rotations to 8 bits.
 TOLERANCES = {"attention": (1e-3, 5e-2), "rotation": (1e-3, 3e-2), "loss": (1e-3, 1e-1)}
+NO_NUMBER = 1e9  # a difference that cannot be told, as the file holds it
 SMALL_HEAD = 0.05  # a head whose output is smaller than this part of the layer's is compared with that part
 
 
@@ -266,9 +267,10 @@ class SelfCheck:
         """One sentence about the first check that failed; empty when none did."""
         for check in self.checks():
             if check["outcome"] == "failed":
+                size = f"differs by {check['difference']:.2g}, at most {check['tolerance']:.2g} {check['unit']}; "
                 return (
-                    f"the {check['name']} computed from the captured tensors is not the model's (differs by "
-                    f"{check['difference']:.2g}, at most {check['tolerance']:.2g} {check['unit']}; {check['note']})"
+                    f"the {check['name']} computed from the captured tensors is not the model's "
+                    f"({size if check['difference'] < NO_NUMBER else ''}{check['note']})"
                 )
         return ""
 
@@ -283,7 +285,8 @@ class SelfCheck:
         if not layers:
             return self._entry(name, "not made", float("nan"), unit, 0, absent)
         worst = max(layers, key=lambda layer: layers[layer])
-        outcome, note = self._outcome(name, layers[worst]), f"largest in layer {worst}"
+        found = "largest" if layers[worst] < float("inf") else "cannot be compared"
+        outcome, note = self._outcome(name, layers[worst]), f"{found} in layer {worst}"
         if (name, outcome) == ("attention", "failed") and self.causes.get(worst):
             note += f": {self.causes[worst]}, which no capture holds"
         return self._entry(name, outcome, layers[worst], unit, ROWS, note)
@@ -293,7 +296,7 @@ class SelfCheck:
         return {
             "name": name,
             "outcome": outcome,
-            "difference": min(difference, 1e9) if made else 0.0,
+            "difference": min(difference, NO_NUMBER) if made else 0.0,
             "tolerance": self._tolerance(name),
             "unit": unit,
             "rows": min(rows, self.ids.shape[1]),

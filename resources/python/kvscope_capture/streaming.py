@@ -121,7 +121,7 @@ def _check(model: Any, prompt: Prompt, options: CaptureOptions) -> None:
     if len(prompt.ids) < 2:
         raise CaptureError("the prompt has fewer than two tokens", "--text", "Give it some text")
     positions = getattr(decoder_of(model).config, "max_position_embeddings", None)
-    if not hasattr(decoder_of(model), "rotary_emb") and positions and len(prompt.ids) > positions:
+    if not hasattr(decoder_of(model), "rotary_emb") and positions and len(prompt.ids) > positions > 0:
         raise CaptureError(
             f"the prompt has {len(prompt.ids)} tokens, the model has embeddings for {positions} positions",
             "--max-tokens",

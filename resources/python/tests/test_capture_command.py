@@ -344,10 +344,11 @@ def test_an_architecture_without_equal_heads_is_refused_before_it_loads(
 
 
 def test_a_model_without_a_longest_prompt_takes_what_is_asked_for() -> None:
+    """XLNet says -1."""
     assert token_limit(unlike_config("xlnet"), 70) == (70, "--max-tokens is 70")
 
 
-@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text"])
+@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text", "xlnet"])
 def test_an_architecture_whose_layers_are_not_found_is_refused(
     kind: str, tokenizer: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_what_the_capture_does_not_know_is_found(
         ("phimoe", "the mask is not the causal one with the window that attention is told"),
         ("inkling_text", "attention is given position_bias, which no capture holds"),
         ("gemma3n_text", "apply_rotary_pos_emb rotates queries and keys one by one"),
+        ("moshi", r"the rotation computed .* not the model's \(cannot be compared in layer 0\)"),
     ],
 )
 def test_what_no_capture_holds_is_named(kind: str, cause: str, tmp_path: pathlib.Path) -> None:
@@ -201,6 +202,12 @@ def test_the_sinks_of_gpt_oss_are_stored(tmp_path: pathlib.Path) -> None:
         for layer, group in zip(model.model.layers, file["layers"].values(), strict=True):
             assert group["sinks"].dtype == "float32"
             assert group["sinks"][()].tolist() == layer.self_attn.sinks.detach().tolist()
+
+
+def test_an_output_embedding_that_is_called_decoder_is_passed_over(tmp_path: pathlib.Path) -> None:
+    """ModernBERT's; its decoder is the model behind it."""
+    capture_prompt(random_model(unlike_config("modernbert-decoder"), 0), prompt_of(), tmp_path / "c.h5")
+    assert {check["outcome"] for check in checks_of(tmp_path / "c.h5").values()} == {"passed"}
 
 
 @pytest.mark.parametrize("kind", ["BloomConfig", "MambaConfig"])

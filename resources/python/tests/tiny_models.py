@@ -161,6 +161,7 @@ def unlike_config(kind: str) -> Any:
         | dict(layer_types=["full_attention"] * 3),
         "blt": {},
         "modernbert-decoder": COMMON | dict(local_attention=8, cls_token_id=0, sep_token_id=0),
+        "moshi": COMMON | dict(ffn_dim=48),
         "lfm2": COMMON | dict(layer_types=["conv", "full_attention", "full_attention"]),
         "bitnet": COMMON,
         "phimoe": COMMON | dict(sliding_window=7, num_local_experts=4, num_experts_per_tok=2),
