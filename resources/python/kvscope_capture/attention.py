@@ -130,7 +130,10 @@ def require_prunable(model: Any) -> None:
     Or it could not go on at all: a recurrent state is made of every token, and evicting keys takes none out of it.
     """
     decoder = decoder_of(model)
-    if getattr(model, "_is_stateful", False):
+    kinds = getattr(decoder.config, "layer_types", None) or [""]
+    # Granite 4 has sizes without a recurrent layer; Transformers 5.2 calls theirs "attention", in a cache of another kind.
+    attends = all(kind.endswith("_attention") for kind in kinds)
+    if getattr(model, "_is_stateful", False) and not attends:
         sentence = "the model carries a state beside its keys and values, from which no token can be evicted"
     elif "position_ids" not in inspect.signature(decoder.forward).parameters:
         sentence = "the model takes a token's position from the length of its cache, which eviction shortens"

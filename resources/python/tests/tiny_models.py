@@ -171,6 +171,7 @@ def unlike_config(kind: str) -> Any:
         | dict(eos_token_id=0, forced_eos_token_id=None, decoder_start_token_id=0, scale_embedding=True),
         "falcon_h1": COMMON
         | dict(head_dim=8, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=8),
+        "granitemoehybrid": COMMON | dict(layer_types=["attention"] * 3, shared_intermediate_size=48, mamba_n_heads=4),
         "ministral3": COMMON
         | dict(head_dim=8, sliding_window=None)
         | dict(rope_parameters=yarn_rope() | dict(original_max_position_embeddings=16, llama_4_scaling_beta=0.5)),
