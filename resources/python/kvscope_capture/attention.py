@@ -131,7 +131,7 @@ def require_prunable(model: Any) -> None:
     """
     decoder = decoder_of(model)
     kinds = getattr(decoder.config, "layer_types", None) or [""]
-    # Granite 4 has sizes without a recurrent layer; Transformers 5.2 calls theirs "attention", in a cache of another kind.
+    # Granite 4 has sizes without a recurrent layer; Transformers 5.2 calls theirs "attention", with a cache of its own.
     attends = all(kind.endswith("_attention") for kind in kinds)
     if getattr(model, "_is_stateful", False) and not attends:
         sentence = "the model carries a state beside its keys and values, from which no token can be evicted"
