@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +26,8 @@ from kvscope_capture.errors import CaptureError
 NAME = "kvscope_capture"
 OWN = "kvscope_own"
 BLOCK_ROWS = 512
+NO_ATTENTION = ("linear_attention", "mamba", "recurrent", "conv")  # kinds of layers without keys and values
+HARMLESS = ("position_ids", "cache_position", "s_aux")  # tensors that attention may be given beside q, k, v and mask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +75,9 @@ class AttentionCall:
 
 
 def decoder_of(model: Any) -> Any:
-    """The module that holds embedding, layers and final norm."""
-    return model.get_decoder()
+    """The module that holds embedding, layers and final norm; ModernBERT calls its output embedding `decoder`."""
+    decoder = model.get_decoder()
+    return decoder if hasattr(decoder, "config") else model.base_model
 
 
 def layers_of(model: Any) -> torch.nn.ModuleList:
@@ -97,7 +101,7 @@ def attention_of(layer: torch.nn.Module) -> Any:
 
 def projection_of(attention: torch.nn.Module) -> Any:
     """The output projection W_o of an attention module."""
-    return _first_of(attention, ("o_proj", "c_proj", "dense", "out_proj"))
+    return _first_of(attention, ("o_proj", "c_proj", "dense", "out_proj", "Wo"))
 
 
 def own_kernel(attention: torch.nn.Module) -> Any:
@@ -114,10 +118,28 @@ def own_kernel(attention: torch.nn.Module) -> Any:
 
 def require_watchable(model: Any) -> None:
     """Errors (CaptureError): what shows without running `model` and makes that its attention cannot be watched."""
-    refuse_sparse_attention(decoder_of(model).config)
+    require_plain_attention(decoder_of(model).config)
     for layer in layers_of(model):
         projection_of(attention_of(layer))
         own_kernel(attention_of(layer))
+
+
+def require_prunable(model: Any) -> None:
+    """Errors (CaptureError): behind a cache that lacks tokens, `model` would go on as if they had never been read.
+
+    Or it could not go on at all: a recurrent state is made of every token, and evicting keys takes none out of it.
+    """
+    decoder = decoder_of(model)
+    kinds = getattr(decoder.config, "layer_types", None) or [""]
+    # Granite 4 has sizes without a recurrent layer; Transformers 5.2 calls theirs "attention", with a cache of its own.
+    attends = all(kind.endswith("_attention") for kind in kinds)
+    if getattr(model, "_is_stateful", False) and not attends:
+        sentence = "the model carries a state beside its keys and values, from which no token can be evicted"
+    elif "position_ids" not in inspect.signature(decoder.forward).parameters:
+        sentence = "the model takes a token's position from the length of its cache, which eviction shortens"
+    else:
+        return
+    raise CaptureError(sentence, str(decoder.config.model_type), "Captures of it can be made, but no list be measured")
 
 
 def _first_of(module: torch.nn.Module, names: tuple[str, ...]) -> Any:
@@ -155,8 +177,18 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return logits.float()
 
 
-def refuse_sparse_attention(config: Any) -> None:
-    """Errors (CaptureError): a model that chooses the tokens that each query attends to (DeepSeek-V3.2, MiniMax-M3)."""
+def require_plain_attention(config: Any) -> None:
+    """Errors (CaptureError): layers without keys and values (hybrid models).
+
+    Or a model that chooses the tokens that each query attends to (DeepSeek-V3.2, MiniMax-M3).
+    """
+    for kind in map(str, getattr(config, "layer_types", None) or []):
+        if any(name in kind for name in NO_ATTENTION):
+            raise CaptureError(
+                f"layers of the kind {kind} have no keys and values",
+                str(config.model_type),
+                "This architecture cannot be captured",
+            )
     for name in ("index_topk", "index_topk_blocks"):
         if getattr(config, name, None):
             raise CaptureError(
@@ -252,6 +284,12 @@ def _unrotated_inputs(model: Any) -> Iterator[dict[str, tuple[torch.Tensor, torc
 
     def watched(original: Any) -> Any:
         def rotate(q: torch.Tensor, k: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            if q.dim() != k.dim():  # (x, cos, sin)
+                raise CaptureError(
+                    f"{original.__name__} rotates queries and keys one by one, which is not followed here",
+                    "RoPE",
+                    "This architecture cannot be captured",
+                )
             seen["latest"] = (q[0], k[0])
             return original(q, k, *args, **kwargs)
 
@@ -317,24 +355,43 @@ def observed_attention(
             yield
 
 
+def _unlike(call: AttentionCall, mask: torch.Tensor | None, given: dict[str, Any]) -> str:
+    """What an attention function is given that `call` does not say; empty: nothing."""
+    more = [name for name, value in given.items() if isinstance(value, torch.Tensor) and name not in HARMLESS]
+    if more:
+        return f"attention is given {', '.join(more)}"
+    at = torch.arange(call.key.shape[1], device=call.key.device)
+    back = at[:, None] - at  # how far a key lies behind a query
+    seen = (back >= 0) & (back < (call.sliding_window or len(at)))
+    same = mask is None or bool(((mask == 0) == seen).all())
+    return "" if same else "the mask is not the causal one with the window that attention is told"
+
+
 @contextlib.contextmanager
-def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor], None]) -> Iterator[None]:
+def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor, str], None]) -> Iterator[None]:
     """While open, the model runs its own eager attention; `observe` receives what enters every output projection.
 
-    The second argument is [n, Hq dv]. Nothing of this tool's attention or masks takes part.
+    The second argument is [n, Hq dv], the third names what no capture holds, "" where nothing of that kind shows.
+    Nothing of this tool's attention or masks takes part.
     """
-    calls: dict[int, AttentionCall] = {}
+    calls: dict[int, tuple[AttentionCall, torch.Tensor, str]] = {}
     own = own_kernel(attention_of(layers_of(model)[0]))
     with _unrotated_inputs(model) as unrotated, contextlib.ExitStack() as stack:
 
         def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:
             latest = unrotated.pop("latest", None)
             call = AttentionCall.of(module, query[0], key[0], value[0], latest, kwargs.get("scaling"), kwargs)
-            calls[call.layer] = call
-            return own(module, query, key, value, attention_mask, **kwargs)
+            result = own(module, query, key, value, attention_mask, **kwargs)
+            calls[call.layer] = call, result[0][0], _unlike(call, attention_mask, kwargs)
+            return result
 
         def projected(layer: int) -> Callable[[Any, Any], None]:
-            return lambda _module, inputs: observe(calls.pop(layer), inputs[0][0])
+            def see(_module: Any, inputs: Any) -> None:
+                call, attended, unlike = calls.pop(layer)
+                changed = not torch.equal(attended.reshape(-1), inputs[0][0].reshape(-1))
+                observe(call, inputs[0][0], unlike or ("a gate or a norm follows attention" if changed else ""))
+
+            return see
 
         AttentionInterface.register(OWN, attend)
         AttentionMaskInterface.register(OWN, eager_mask)

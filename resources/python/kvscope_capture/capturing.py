@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import transformers
 
-from kvscope_capture.attention import head_sizes
+from kvscope_capture.attention import head_sizes, require_plain_attention
 from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions, written_alone
 from kvscope_capture.command import (
     DTYPES,
@@ -51,6 +51,8 @@ class Capturing:
         show("reading the configuration")
         check_device(given.device)
         config = read_config(given.model, given.revision)
+        require_plain_attention(config)
+        head_sizes(config)
         check_layers(options.layers, config.num_hidden_layers)
         tokenizer = load_tokenizer(given.model, given.revision)
         limit, reason = token_limit(config, given.max_tokens)
@@ -225,7 +227,7 @@ def check_layers(layers: tuple[int, ...] | None, count: int) -> None:
 def token_limit(config: Any, asked: int) -> tuple[int, str]:
     """Tokens that a prompt may have, and why not more."""
     positions = getattr(config, "max_position_embeddings", None)
-    if positions and positions < asked:
+    if positions and 0 < positions < asked:  # XLNet has -1
         return positions, f"the model has {positions} positions"
     return asked, f"--max-tokens is {asked}"
 

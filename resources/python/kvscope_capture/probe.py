@@ -17,13 +17,12 @@ from transformers import AttentionInterface, AutoModel
 from transformers.masking_utils import AttentionMaskInterface
 from transformers.pytorch_utils import Conv1D
 
-from kvscope_capture.attention import attention_implementation, layers_of, resolve_scaling
+from kvscope_capture.attention import HARMLESS, attention_implementation, layers_of, resolve_scaling
 from kvscope_capture.errors import CaptureError
 
 NAME = "kvscope_describe"
 POSITIONS = 64
 FARTHEST = 1 << 22  # beyond every window
-HARMLESS = ("position_ids", "cache_position", "s_aux")  # tensors that attention may be given beside q, k, v and mask
 
 
 @dataclasses.dataclass(frozen=True)

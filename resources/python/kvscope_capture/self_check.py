@@ -25,7 +25,7 @@ from kvscope_capture.attention import (
     decoder_of,
     layers_of,
     own_attention,
-    refuse_sparse_attention,
+    require_plain_attention,
 )
 from kvscope_capture.errors import CaptureError
 
@@ -33,6 +33,7 @@ TOKENS = 512  # that run through the model's own code, whose attention needs tok
 ROWS = 16  # of which attention is compared in every layer
 # Relative to the largest number of a head; nats a token. A 16-bit model rounds weights and rotations to 8 bits.
 TOLERANCES = {"attention": (1e-3, 5e-2), "rotation": (1e-3, 3e-2), "loss": (1e-3, 1e-1)}
+NO_NUMBER = 1e9  # a difference that cannot be told, as the file holds it
 SMALL_HEAD = 0.05  # a head whose output is smaller than this part of the layer's is compared with that part
 
 
@@ -105,16 +106,17 @@ def attention_difference(call: AttentionCall, output: torch.Tensor) -> float:
     return relative_difference(found, wanted) if found.shape == wanted.shape else float("inf")
 
 
-def rotation_difference(call: AttentionCall, decoder: Any, rotation: Rotation) -> float:
-    """Of the call's keys and of its keys before RoPE, rotated forward."""
+def rotation_difference(call: AttentionCall, decoder: Any, rotation: Rotation, which: int = 1) -> float:
+    """Of the call's keys (queries where `which` is 0) and of those before RoPE, rotated forward."""
     facts = inverse_frequencies(decoder, call.layer)
     if facts is None or call.unrotated is None:
         return float("inf")
     inv_freq, scale = facts
-    rows = spread_rows(call.key.shape[1], call.key.device)
+    after = (call.query, call.key)[which]
+    rows = spread_rows(after.shape[1], after.device)
     try:
-        before = rotation.before(call, 1)
-        return relative_difference(rotation.rotated(before[:, rows], rows, inv_freq, scale), call.key[:, rows])
+        before = rotation.before(call, which)
+        return relative_difference(rotation.rotated(before[:, rows], rows, inv_freq, scale), after[:, rows])
     except (RuntimeError, IndexError):  # shapes that no stored rotation fits
         return float("inf")
 
@@ -140,10 +142,11 @@ class SelfCheck:
         Errors (CaptureError): a model whose attention cannot be watched or is sparse, or whose layers differ in heads.
         """
         self.model, self.decoder = model, decoder_of(model)
-        refuse_sparse_attention(self.decoder.config)
+        require_plain_attention(self.decoder.config)
         self.rotation: Rotation | None = None
         self.rotates: set[int] = set()
         self.shapes: dict[str, int] = {}
+        self.causes: dict[int, str] = {}  # what makes the attention of a layer another than a capture says
         self.differences: dict[str, dict[int, float]] = {"attention": {}, "rotation": {}}
         self.ids = torch.tensor([ids[:TOKENS]], device=model.device)
         self._loss: tuple[float | None, str] | None = None  # the difference, None where it was not made, and a note
@@ -168,7 +171,7 @@ class SelfCheck:
         self.own_nll = torch.nn.functional.cross_entropy(logits[:-1], self.ids[0, 1:], reduction="none").cpu()
         self.own_frequencies = self._frequencies()
 
-    def _observe_own(self, call: AttentionCall, output: torch.Tensor) -> None:
+    def _observe_own(self, call: AttentionCall, output: torch.Tensor, cause: str) -> None:
         shapes = {
             "head_dim": call.key.shape[2],
             "value_dim": call.value.shape[2],
@@ -182,6 +185,7 @@ class SelfCheck:
                 "This architecture cannot be captured",
             )
         self.shapes = shapes
+        self.causes[call.layer] = cause
         if call.unrotated is not None:
             self.rotates.add(call.layer)
             if self.rotation is None:
@@ -193,6 +197,23 @@ class SelfCheck:
         self._note("attention", call.layer, attention_difference(call, output))
         if call.unrotated is not None and self.rotation is not None:
             self._note("rotation", call.layer, rotation_difference(call, self.decoder, self.rotation))
+
+    def before_rotation(self, call: AttentionCall) -> dict[str, torch.Tensor]:
+        """`q_pre` and `k_pre` of a layer that rotates; empty for others.
+
+        Errors (CaptureError): queries that are not only rotated (Ministral 3 scales late ones). A check that failed
+        for keys, too, is forced.
+        """
+        if call.unrotated is None or self.rotation is None:
+            return {}
+        limit = max(self._tolerance("rotation"), self.differences["rotation"].get(call.layer, 0.0))
+        if rotation_difference(call, self.decoder, self.rotation, 0) > limit:
+            raise CaptureError(
+                "the model changes queries behind their rotation, which those before it do not show",
+                f"layer {call.layer}",
+                "Leave out --pre-rope",
+            )
+        return {"q_pre": self.rotation.before(call, 0), "k_pre": self.rotation.before(call, 1)}
 
     def of_layer(self, layer: int) -> dict[str, float]:
         """The differences of one layer, for an interrupted run to find again."""
@@ -246,9 +267,10 @@ class SelfCheck:
         """One sentence about the first check that failed; empty when none did."""
         for check in self.checks():
             if check["outcome"] == "failed":
+                size = f"differs by {check['difference']:.2g}, at most {check['tolerance']:.2g} {check['unit']}; "
                 return (
-                    f"the {check['name']} computed from the captured tensors is not the model's (differs by "
-                    f"{check['difference']:.2g}, at most {check['tolerance']:.2g} {check['unit']}; {check['note']})"
+                    f"the {check['name']} computed from the captured tensors is not the model's "
+                    f"({size if check['difference'] < NO_NUMBER else ''}{check['note']})"
                 )
         return ""
 
@@ -263,16 +285,18 @@ class SelfCheck:
         if not layers:
             return self._entry(name, "not made", float("nan"), unit, 0, absent)
         worst = max(layers, key=lambda layer: layers[layer])
-        return self._entry(
-            name, self._outcome(name, layers[worst]), layers[worst], unit, ROWS, f"largest in layer {worst}"
-        )
+        found = "largest" if layers[worst] < float("inf") else "cannot be compared"
+        outcome, note = self._outcome(name, layers[worst]), f"{found} in layer {worst}"
+        if (name, outcome) == ("attention", "failed") and self.causes.get(worst):
+            note += f": {self.causes[worst]}, which no capture holds"
+        return self._entry(name, outcome, layers[worst], unit, ROWS, note)
 
     def _entry(self, name: str, outcome: str, difference: float, unit: str, rows: int, note: str) -> dict[str, Any]:
         made = outcome != "not made"
         return {
             "name": name,
             "outcome": outcome,
-            "difference": min(difference, 1e9) if made else 0.0,
+            "difference": min(difference, NO_NUMBER) if made else 0.0,
             "tolerance": self._tolerance(name),
             "unit": unit,
             "rows": min(rows, self.ids.shape[1]),

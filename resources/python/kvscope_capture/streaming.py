@@ -121,7 +121,7 @@ def _check(model: Any, prompt: Prompt, options: CaptureOptions) -> None:
     if len(prompt.ids) < 2:
         raise CaptureError("the prompt has fewer than two tokens", "--text", "Give it some text")
     positions = getattr(decoder_of(model).config, "max_position_embeddings", None)
-    if not hasattr(decoder_of(model), "rotary_emb") and positions and len(prompt.ids) > positions:
+    if not hasattr(decoder_of(model), "rotary_emb") and positions and len(prompt.ids) > positions > 0:
         raise CaptureError(
             f"the prompt has {len(prompt.ids)} tokens, the model has embeddings for {positions} positions",
             "--max-tokens",
@@ -274,8 +274,8 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: Sel
     """The tensors that the options ask for and the layer's attributes."""
     window = options.q_window if 0 < options.q_window < call.query.shape[1] else 0
     tensors = {"q_window" if window else "q": call.query[:, -window:], "k": call.key, "v": call.value}
-    if options.pre_rope and call.unrotated is not None and check.rotation is not None:
-        tensors |= {"q_pre": check.rotation.before(call, 0)[:, -window:], "k_pre": check.rotation.before(call, 1)}
+    if options.pre_rope and (before := check.before_rotation(call)):
+        tensors |= before | {"q_pre": before["q_pre"][:, -window:]}
     if call.sinks is not None:
         tensors["sinks"] = call.sinks
     if options.o_proj:

@@ -56,6 +56,7 @@ class LiveContext:
         self.tail: list[AttentionCall] = []
         channel.progress("self-check", 0, 1)
         self.check = SelfCheck(opened.model, ids)
+        self._require_check()  # what fails here may not even run behind a cut
         layers = len(layers_of(opened.model))
         time = TimeLeft(layers)
 
@@ -72,11 +73,15 @@ class LiveContext:
         if (bad_losses := np.flatnonzero(~np.isfinite(self.nll[1:]))).size:
             raise not_finite(f"the model's loss of token {bad_losses[0] + 1}", opened.name)
         self.check.compare_loss(self.nll)
-        if failure := self.check.failure():
-            raise LiveError(UNSUPPORTED_MODEL, failure, opened.name, "", architecture=type(opened.model).__name__)
+        self._require_check()
         # LongRoPE and dynamic RoPE choose their frequencies by the length: the next text may change the model's.
         self._rope = read_rope(decoder_of(opened.model), self.check.rotation or Rotation())
         channel.progress("reading", layers, layers)
+
+    def _require_check(self) -> None:
+        if failure := self.check.failure():
+            kind = type(self.opened.model).__name__
+            raise LiveError(UNSUPPORTED_MODEL, failure, self.opened.name, "", architecture=kind)
 
     def shape(self) -> Shape:
         """What selections must fit."""

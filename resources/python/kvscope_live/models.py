@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from kvscope_capture.attention import head_sizes, layers_of, require_watchable, sliding_window_of
+from kvscope_capture.attention import head_sizes, layers_of, require_prunable, require_watchable, sliding_window_of
 from kvscope_capture.command import check_device, load_model, read_config, revision_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import TESTED
@@ -20,7 +20,6 @@ from kvscope_live.requests import bad
 
 DTYPES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
-NO_ATTENTION = ("linear_attention", "mamba", "recurrent", "conv")  # kinds of layers without keys and values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +40,6 @@ def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
     except CaptureError as error:
         raise LiveError(UNSUPPORTED_MODEL, f"{error.place}: {error.sentence}", path, error.remedy) from error
     parameters, why = _parameters(config)
-    kinds = [str(kind) for kind in getattr(config, "layer_types", None) or []]
-    if odd := sorted({kind for kind in kinds if any(name in kind for name in NO_ATTENTION)}):
-        why = f"layers of the kind {odd[0]} have no keys and values"
     tested = config.model_type in TESTED
     note = (
         "" if tested else f"{config.model_type} is not among the tested architectures; reading compares it with itself"
@@ -161,9 +157,10 @@ def _parameters(config: Any) -> tuple[int, str]:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
         require_watchable(model)
+        require_prunable(model)
         return sum(parameter.numel() for parameter in model.parameters()), ""
     except CaptureError as error:
-        return 0, f"{config.model_type} cannot be captured: {error.sentence}"
+        return 0, f"{config.model_type} cannot be used: {error.sentence}"
     except Exception as error:  # whatever a configuration of another kind raises
         return 0, (str(error).splitlines() or [type(error).__name__])[0]
 

@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from kvscope_capture.attention import AttentionCall
+from kvscope_capture.attention import AttentionCall, require_prunable
 from kvscope_capture.command import DTYPES, check_device, load_model, read_config, revision_of
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
@@ -252,6 +252,7 @@ def run(arguments: argparse.Namespace, kept: list[str]) -> None:
     captured = CaptureHead(arguments.capture, None) if tokens.nll is None else None
     show("loading the model")
     model, tokenizer = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
+    require_prunable(model)
     show("the full cache")
     model_check = SelfCheck(model, tokens.ids)
 

@@ -24,6 +24,7 @@ from kvscope_capture.attention import (
     layers_of,
     logits_of,
     observed_attention,
+    require_prunable,
 )
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import token_nll
@@ -168,8 +169,9 @@ class CachedContext:
     ) -> None:
         """`layers` [P policies] of tokens 0 .. cut - 1; `last_logits` predict token `cut`, before pruning.
 
-        The context was read as the beginning of a text of `tokens` tokens.
+        The context was read as the beginning of a text of `tokens` tokens. Errors (CaptureError): `require_prunable`.
         """
+        require_prunable(model)
         self.model, self.cut, self.tokens, self.last_logits = model, cut, tokens, last_logits
         self.watch: Callable[[AttentionCall], None] | None = None  # of each layer, with a batch axis in front
         self._layers = layers

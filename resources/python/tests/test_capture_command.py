@@ -24,6 +24,7 @@ from transformers import LlamaForCausalLM
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, SegmentKind, capture_prompt, capturing
 from kvscope_capture import command as capture_command
 from kvscope_capture.capture_file import CaptureFile, written_alone
+from kvscope_capture.capturing import token_limit
 from kvscope_capture.command import main
 from kvscope_capture.console import TimeLeft
 from kvscope_capture.prompt import chat_frame, question_prompt
@@ -327,7 +328,7 @@ def test_another_run_into_the_file_is_told_before_the_model_loads(
     assert f"{out}.partial: is being written by another run. Wait for it." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["mamba", "rwkv", "gemma4_text"])
+@pytest.mark.parametrize("kind", ["mamba", "rwkv", "gemma4_text", "lfm2", "blt"])
 def test_an_architecture_without_equal_heads_is_refused_before_it_loads(
     kind: str, checkpoint: pathlib.Path, story: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -342,7 +343,12 @@ def test_an_architecture_without_equal_heads_is_refused_before_it_loads(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text"])
+def test_a_model_without_a_longest_prompt_takes_what_is_asked_for() -> None:
+    """XLNet says -1."""
+    assert token_limit(unlike_config("xlnet"), 70) == (70, "--max-tokens is 70")
+
+
+@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text", "xlnet"])
 def test_an_architecture_whose_layers_are_not_found_is_refused(
     kind: str, tokenizer: Any, tmp_path: pathlib.Path
 ) -> None:

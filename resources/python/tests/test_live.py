@@ -20,11 +20,12 @@ import torch
 from live_client import Local, texts_of
 from test_press import CUT, MODELS, SEED, TOKENS, dense_logits, heads_of, random_selection
 from test_prompt import byte_level_tokenizer
-from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model, unlike_config
+from tiny_models import CONFIGS, LetterTokenizer, random_ids, random_model, tiny_model, unlike_config
 
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt, hash_of_capture
 from kvscope_capture import SegmentKind as K
 from kvscope_capture.attention import layers_of
+from kvscope_live import contexts
 from kvscope_live import selections as selections_module
 from kvscope_live.errors import UNSUPPORTED_MODEL, Stopped
 from kvscope_live.models import OpenModel
@@ -264,13 +265,24 @@ def test_a_model_without_equal_heads_is_refused(kind: str, tmp_path: pathlib.Pat
         assert error.data["remedy"] == "This architecture cannot be captured"
 
 
-@pytest.mark.parametrize("kind", ["mpt", "bert", "llama4_text", "bloom", "falcon", "ctrl", "codegen", "xlnet"])
+@pytest.mark.parametrize(
+    "kind", ["mpt", "bert", "llama4_text", "bloom", "falcon", "ctrl", "codegen", "xlnet", "lfm2", "falcon_h1"]
+)
 def test_a_model_that_cannot_be_watched_is_not_supported(kind: str, tmp_path: pathlib.Path) -> None:
     unlike_config(kind).save_pretrained(tmp_path)
     facts = Local().ask("model/inspect", {"path": str(tmp_path)})
-    assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be captured: ")
+    assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be used: ")
     assert not facts["why"].endswith(".")  # the client ends the sentence
     assert facts["max_positions"] is None or facts["max_positions"] > 0  # XLNet says -1
+
+
+def test_a_model_that_fails_its_self_check_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a cut it might not even run (Inkling)."""
+    local = Local()
+    local.session.models["m1"] = OpenModel(random_model(unlike_config("bitnet"), 0), LetterTokenizer(), "bitnet", "")
+    monkeypatch.setattr(contexts, "ReadContext", lambda *_, **__: pytest.fail("read"))
+    error = local.refused("context/read", {"model_id": "m1", "ids": IDS, "segments": [], "cut": CUT})
+    assert error.code == UNSUPPORTED_MODEL and "a gate or a norm follows attention" in str(error)
 
 
 def test_what_is_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_models import random_ids, tiny_model
+from tiny_models import random_ids, random_model, tiny_model, unlike_config
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
@@ -159,6 +159,27 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     for wanted in ([CUT], [TOKENS], []):
         with pytest.raises(ValueError, match="wanted tokens must lie in 20 .. 29"):
             answer_loss(model, ids, whole_selection(3, 2, CUT), wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads", "reason"),
+    [("bart", 4, "takes a token's position from the length of its cache"), ("falcon_h1", 2, "carries a state beside")],
+)
+def test_a_model_that_goes_on_otherwise_behind_a_shorter_cache_is_refused(kind: str, heads: int, reason: str) -> None:
+    """Its first 512 losses are right, so that no self-check of a longer context would tell."""
+    model = random_model(unlike_config(kind), 0)
+    with pytest.raises(CaptureError, match=reason):
+        PrunedContext(model, random_ids(TOKENS, SEED), whole_selection(3, heads, CUT))
+
+
+def test_a_hybrid_model_of_attention_alone_is_pruned() -> None:
+    model, ids = random_model(unlike_config("granitemoehybrid"), 0), random_ids(TOKENS, SEED)
+    if model.config.layer_types[0] == "attention":
+        pytest.skip("this version of Transformers gives the model a cache of another kind")
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0, CUT:-1]
+    wanted = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[CUT + 1 :]), reduction="none").tolist()
+    assert answer_loss(model, ids, whole_selection(3, 2, CUT), WANTED).nll.tolist() == pytest.approx(wanted, abs=1e-4)
 
 
 def test_a_shortened_cache_of_a_sliding_layer_is_refused() -> None:

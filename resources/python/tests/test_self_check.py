@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model
+from tiny_models import CONFIGS, LetterTokenizer, random_ids, random_model, tiny_model, unlike_config
 from transformers.models.llama.modeling_llama import LlamaAttention
 
 import kvscope_capture.attention as attention
@@ -73,6 +73,30 @@ def test_what_the_capture_does_not_know_is_found(
     assert list(tmp_path.iterdir()) == []
     capture_prompt(model, prompt_of(), tmp_path / "c.h5", force=True)
     assert checks_of(tmp_path / "c.h5")[check]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        ("bitnet", "a gate or a norm follows attention, which no capture holds"),
+        ("phimoe", "the mask is not the causal one with the window that attention is told"),
+        ("inkling_text", "attention is given position_bias, which no capture holds"),
+        ("gemma3n_text", "apply_rotary_pos_emb rotates queries and keys one by one"),
+        ("moshi", r"\(cannot be compared in layer 0\)|does not call attention"),
+    ],
+)
+def test_what_no_capture_holds_is_named(kind: str, cause: str, tmp_path: pathlib.Path) -> None:
+    model = random_model(unlike_config(kind), 0)
+    with pytest.raises(CaptureError, match=cause):
+        capture_prompt(model, prompt_of(), tmp_path / "c.h5")
+
+
+def test_queries_that_are_not_only_rotated_have_none_before_rope(tmp_path: pathlib.Path) -> None:
+    """Ministral 3 scales queries from token 16 on, here."""
+    model = random_model(unlike_config("ministral3"), 0)
+    capture_prompt(model, prompt_of(), tmp_path / "c.h5")
+    with pytest.raises(CaptureError, match="layer 0: the model changes queries behind their rotation.*--pre-rope"):
+        capture_prompt(model, prompt_of(), tmp_path / "d.h5", CaptureOptions(pre_rope=True))
 
 
 @pytest.mark.parametrize("change", [{"num_key_value_heads": 4}, {"num_attention_heads": 2}])
@@ -178,6 +202,12 @@ def test_the_sinks_of_gpt_oss_are_stored(tmp_path: pathlib.Path) -> None:
         for layer, group in zip(model.model.layers, file["layers"].values(), strict=True):
             assert group["sinks"].dtype == "float32"
             assert group["sinks"][()].tolist() == layer.self_attn.sinks.detach().tolist()
+
+
+def test_an_output_embedding_that_is_called_decoder_is_passed_over(tmp_path: pathlib.Path) -> None:
+    """ModernBERT's; its decoder is the model behind it."""
+    capture_prompt(random_model(unlike_config("modernbert-decoder"), 0), prompt_of(), tmp_path / "c.h5")
+    assert {check["outcome"] for check in checks_of(tmp_path / "c.h5").values()} == {"passed"}
 
 
 @pytest.mark.parametrize("kind", ["BloomConfig", "MambaConfig"])

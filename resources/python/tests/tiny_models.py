@@ -155,6 +155,26 @@ def unlike_config(kind: str) -> Any:
         "gemma4_text": COMMON
         | dict(head_dim=16, global_head_dim=32, hidden_size_per_layer_input=0, num_kv_shared_layers=0)
         | dict(layer_types=["sliding_attention", "sliding_attention", "full_attention"], sliding_window=16),
+        "gemma3n_text": COMMON
+        | dict(head_dim=8, hidden_size_per_layer_input=4, vocab_size_per_layer_input=VOCABULARY, laurel_rank=4)
+        | dict(num_kv_shared_layers=0, activation_sparsity_pattern=[0.0] * 3, intermediate_size=[48] * 3)
+        | dict(layer_types=["full_attention"] * 3),
+        "blt": {},
+        "modernbert-decoder": COMMON | dict(local_attention=8, cls_token_id=0, sep_token_id=0),
+        "moshi": COMMON | dict(ffn_dim=48),
+        "lfm2": COMMON | dict(layer_types=["conv", "full_attention", "full_attention"]),
+        "bitnet": COMMON,
+        "phimoe": COMMON | dict(sliding_window=7, num_local_experts=4, num_experts_per_tok=2),
+        "inkling_text": COMMON | dict(head_dim=8, num_local_experts=4, num_experts_per_tok=2),
+        "bart": dict(vocab_size=VOCABULARY, d_model=32, decoder_layers=3, decoder_attention_heads=4, decoder_ffn_dim=48)
+        | dict(encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=48, pad_token_id=0, bos_token_id=0)
+        | dict(eos_token_id=0, forced_eos_token_id=None, decoder_start_token_id=0, scale_embedding=True),
+        "falcon_h1": COMMON
+        | dict(head_dim=8, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=8),
+        "granitemoehybrid": COMMON | dict(layer_types=["attention"] * 3, shared_intermediate_size=48, mamba_n_heads=4),
+        "ministral3": COMMON
+        | dict(head_dim=8, sliding_window=None)
+        | dict(rope_parameters=yarn_rope() | dict(original_max_position_embeddings=16, llama_4_scaling_beta=0.5)),
     }
     return transformers.AutoConfig.for_model(kind, **own[kind])
 
