@@ -107,16 +107,19 @@ std::int32_t keyAt(std::span<const std::int32_t> keys, std::int64_t place) {
 
 /// Where the `count` best scores most probably end, by a sample of the rows.
 ScoreRange likelyEnd(std::span<const float> scores, std::int64_t count) {
-    constexpr std::int64_t kSample = 2048, kSlack = 100; // four standard deviations
+    constexpr std::int64_t kSample = 2048;
     const std::int64_t stride = std::max<std::int64_t>(1, std::ssize(scores) / kSample);
     std::vector<std::int32_t> sample;
     for (std::int64_t i = 0; i < std::ssize(scores); i += stride) sample.push_back(keyOf(scores[i]));
+    const double share = static_cast<double>(count) / static_cast<double>(scores.size()); // of a binomial distribution
+    const double deviation = std::sqrt(static_cast<double>(sample.size()) * share * (1 - share));
+    const auto slack = static_cast<std::int64_t>(4 * deviation) + 8;
     const auto take = [&](std::int64_t place, float& score) {
         if (place >= 0 && place < std::ssize(sample)) score = scoreOf(keyAt(sample, place + 1));
     };
     ScoreRange range;
-    take(count / stride - kSlack, range.high);
-    take(count / stride + kSlack, range.low);
+    take(count / stride - slack, range.high);
+    take(count / stride + slack, range.low);
     return range;
 }
 
