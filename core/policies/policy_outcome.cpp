@@ -6,6 +6,7 @@ namespace kvscope {
 namespace {
 
 std::vector<TokenIndex> tokensOf(const std::vector<TokenIndex>& rows, const PolicyInput& input, std::int64_t head) {
+    if (input.positions.empty()) return rows;
     std::vector<TokenIndex> tokens;
     tokens.reserve(rows.size());
     for (const TokenIndex row : rows) tokens.push_back(input.tokenAt(head, row));
