@@ -41,9 +41,8 @@ QWidget* CanvasArea::buildEmpty() {
     auto* box = new QWidget(this);
     auto* column = new QVBoxLayout(box);
     column->addStretch();
-    auto* sentence = named("emptySentence", roleLabel({}, "title", box));
+    auto* sentence = added(column, named("emptySentence", roleLabel({}, "title", box)));
     sentence->setAlignment(Qt::AlignCenter);
-    column->addWidget(sentence);
     auto* button = named("emptyButton", wordButton({}, box));
     column->addSpacing(px(8));
     column->addWidget(button, 0, Qt::AlignHCenter);

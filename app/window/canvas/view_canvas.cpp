@@ -72,13 +72,13 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
       m_canvas(new CanvasWidget(
           text, [this](double w, double h) { return sceneFor(w, h); }, this)),
-      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)), m_note(roleLabel({}, "note", this)),
+      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)),
+      m_note(named("pictureNote", roleLabel({}, "note", this))),
       m_aging(workbench.clock().makeTimer([this] { showAge(drawn()); })) {
     setMinimumSize(px(200), px(60));
     setFocusProxy(m_canvas);
     m_canvas->setFocusPolicy(Qt::StrongFocus);
     m_canvas->setReadsText(isText());
-    m_note->setObjectName("pictureNote");
     m_note->setAttribute(Qt::WA_TransparentForMouseEvents);
     m_note->hide();
     connectGestures();

@@ -11,6 +11,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/write_aside.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -222,16 +223,14 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     setAttribute(Qt::WA_DeleteOnClose);
     resize(px(760), px(520));
     auto* column = new QVBoxLayout(this);
-    auto* table = new DataTable(m_model, this);
+    auto* table = added(column, new DataTable(m_model, this));
     table->setAlternatingRowColors(true);
     table->setFont(numberFont(12));
     table->verticalHeader()->setVisible(false);
     table->verticalHeader()->setDefaultSectionSize(px(22));
-    column->addWidget(table);
-    auto* buttons = new QDialogButtonBox(this);
+    auto* buttons = added(column, new QDialogButtonBox(this));
     QPushButton* copy = buttons->addButton(tr("Copy all as TSV"), QDialogButtonBox::ActionRole);
     buttons->addButton(QDialogButtonBox::Close);
-    column->addWidget(buttons);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
 
     const QPointer<ViewCanvas> source(&canvas);

@@ -28,9 +28,7 @@ LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& less
     : QWidget(parent), m_workbench(workbench), m_lessons(lessons) {
     setObjectName("panelBody");
     auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 12}, 0);
-    m_rows = new QVBoxLayout;
-    m_rows->setSpacing(px(1));
-    column->addLayout(m_rows);
+    m_rows = innerLayout<QVBoxLayout>(column, {}, 1);
     column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &LessonList::refresh);
     refresh();
@@ -54,9 +52,8 @@ void LessonList::refresh() {
     for (const LessonFile& file : m_lessons) {
         if (file.lesson.group != group) {
             group = file.lesson.group;
-            QLabel* head = roleLabel(fromUtf8(group).toUpper(), "section", this);
+            QLabel* head = added(m_rows, roleLabel(fromUtf8(group).toUpper(), "section", this));
             head->setContentsMargins(px(8), px(10), 0, px(4));
-            m_rows->addWidget(head);
         }
         m_rows->addWidget(rowOf(file, &file == open));
     }
@@ -96,9 +93,8 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
     layout->addWidget(number);
     layout->addWidget(title, 1);
     if (answered) {
-        auto* check = new QLabel(row);
+        auto* check = added(layout, new QLabel(row));
         check->setPixmap(themedIcon("check", ink).pixmap(px(14), px(14)));
-        layout->addWidget(check);
     }
     connect(row, &QPushButton::clicked, this, [this, path = fromUtf8(file.path)] { emit chosen(path); });
     return row;

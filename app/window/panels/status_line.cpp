@@ -66,12 +66,9 @@ StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget*
     setAttribute(Qt::WA_StyledBackground);
     setFixedHeight(px(24));
     auto* row = makeLayout<QHBoxLayout>(this, {16, 0, 16, 0});
-    m_left = new ElidedLabel("status", Qt::ElideRight, this);
-    row->addWidget(m_left, 1);
-    m_engine = new EngineChooser(m_workbench, engines, this);
-    row->addWidget(m_engine);
-    m_right = new LiveNumber(11, QFont::Normal, this, m_workbench.clock());
-    row->addWidget(m_right);
+    m_left = added(row, new ElidedLabel("status", Qt::ElideRight, this), 1);
+    m_engine = added(row, new EngineChooser(m_workbench, engines, this));
+    m_right = added(row, new LiveNumber(11, QFont::Normal, this, m_workbench.clock()));
     m_workbench.tell(this, &StatusLine::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
                      &Workbench::engineChanged);
     refresh();
