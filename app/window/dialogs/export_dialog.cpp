@@ -7,7 +7,6 @@
 #include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/capture_caption.h"
-#include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
@@ -21,7 +20,6 @@
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
-#include <QDialog>
 #include <QDialogButtonBox>
 #include <QDir>
 #include <QFileInfo>

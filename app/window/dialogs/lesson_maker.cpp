@@ -1,7 +1,6 @@
 // The lesson is edited as a value; a stop holds the whole setting of the moment when it was taken.
 #include "app/window/dialogs/lesson_maker.h"
 
-#include "app/lessons/lesson.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"

@@ -1,7 +1,6 @@
 // Rows are buttons, for keyboard and screen readers.
 #include "app/window/panels/lesson_list.h"
 
-#include "app/lessons/lesson.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"

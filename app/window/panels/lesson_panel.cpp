@@ -1,7 +1,6 @@
 // A lesson is read from the session whenever its source changes; the reader's progress lives beside the panel.
 #include "app/window/panels/lesson_panel.h"
 
-#include "app/lessons/lesson.h"
 #include "app/window/panels/lesson_parameters.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
