@@ -160,8 +160,6 @@ int CanvasArea::placeRow(const std::vector<PaneFrame*>& panes, int row, int colu
     return row + (place + columns - 1) / columns;
 }
 
-bool CanvasArea::isAlone() const { return m_alone || m_workbench.session().layout == WindowLayout::ExploreHead; }
-
 void CanvasArea::arrange() {
     const Session& session = m_workbench.session();
     const int count = static_cast<int>(m_panes.size());

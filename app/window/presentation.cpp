@@ -22,8 +22,6 @@ struct MainWindow::BeforePresenting {
     std::string lesson;
 };
 
-void MainWindow::togglePresenter() { m_presenter ? endPresentation() : present(); }
-
 void MainWindow::present() {
     const ViewCanvas* current = currentCanvas();
     if (!current || !m_workbench.capture()) return;

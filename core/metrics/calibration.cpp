@@ -321,8 +321,6 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
     return fits;
 }
 
-double CalibrationMisfit::explained() const { return spread > 0 ? 1 - rms * rms / (spread * spread) : NAN; }
-
 bool CalibrationMisfit::isPoor() const {
     constexpr double negligible = 0.02; // a difference in quality that does not matter
     return rms > negligible && loss > levelLoss / 4;

@@ -179,8 +179,6 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
     choose(chosen);
 }
 
-void ValueScale::visitLevels(const VisitLevels& visit) const { visit(m_values); }
-
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high) {
     if (!(low < high) || !std::isfinite(low) || !std::isfinite(high) || (scale.isLogarithmic() && !(low > 0)))
         return std::nullopt;

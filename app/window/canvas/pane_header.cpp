@@ -226,6 +226,4 @@ void PaneHeader::mousePressEvent(QMouseEvent*) {
     m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
 }
 
-void PaneHeader::mouseDoubleClickEvent(QMouseEvent*) { emit maximiseWanted(); }
-
 } // namespace kvscope

@@ -321,8 +321,6 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     QTimer::singleShot(0, this, &ViewCanvas::invalidate);
 }
 
-void ViewCanvas::resetView() { m_workbench.setRange(m_view, std::nullopt); }
-
 void ViewCanvas::nudge(int tokens) {
     const auto last = static_cast<TokenIndex>(m_workbench.capture()->info().numTokens) - 1;
     const TokenIndex token = std::clamp<TokenIndex>(m_readOut->token() + tokens, 0, last);
@@ -330,8 +328,6 @@ void ViewCanvas::nudge(int tokens) {
     m_readAt = placeOf(token).value_or(QPointF(width() / 2.0, height() / 2.0));
     m_readOut->showToken(token, *m_canvas, m_readAt, true);
 }
-
-bool ViewCanvas::hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
 
 bool ViewCanvas::releaseCell() {
     if (!hasLockedCell()) return false;

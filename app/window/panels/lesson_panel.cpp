@@ -237,8 +237,6 @@ int LessonPanel::heightFor(int width) const {
 
 int LessonPanel::leastWidth() const { return m_body->layout()->totalMinimumSize().width(); }
 
-int LessonPanel::parts() const { return m_lesson ? 1 + static_cast<int>(m_stops.size()) + (m_question ? 2 : 0) : 0; }
-
 void LessonPanel::showPart(int part) {
     m_part = part;
     const int stops = static_cast<int>(m_stops.size());
