@@ -80,8 +80,7 @@ void CanvasArea::connectCanvas(ViewCanvas* canvas) {
 void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes) {
     const std::size_t wanted = workbench.capture() ? workbench.session().panes.size() : 0;
     while (panes.size() > wanted) {
-        panes.back()->hide();
-        panes.back()->deleteLater();
+        discard(panes.back());
         panes.pop_back();
     }
     while (panes.size() < wanted) {

@@ -83,8 +83,7 @@ void Presenter::showPictures(const std::vector<Picture>& pictures) {
     if (shown == m_shown) return;
     m_shown = shown;
     while (QLayoutItem* item = m_pictures->takeAt(0)) {
-        item->widget()->hide(); // it computes nothing any more
-        item->widget()->deleteLater();
+        discard(item->widget()); // hidden it computes nothing any more
         delete item;
     }
     for (const Picture& picture : pictures) m_pictures->addWidget(frameOf(picture, pictures.size() == 1), 1);

@@ -43,8 +43,7 @@ void LessonList::refresh() {
     const QString focusedRow = focused && focused->hasFocus() ? focused->objectName() : QString();
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         item->widget()->setObjectName({}); // its name goes to the new row
-        item->widget()->hide();
-        item->widget()->deleteLater();
+        discard(item->widget());
         delete item;
     }
     std::string group;

@@ -90,10 +90,7 @@ void LessonPanel::clear() {
     m_place = nullptr;
     m_model = nullptr;
     m_try = nullptr;
-    if (m_body) {
-        m_body->hide();
-        m_body->deleteLater();
-    }
+    discard(m_body);
     m_body = added(m_column, new QWidget(this));
     makeLayout<QVBoxLayout>(m_body, {16, 8, 14, 16}, 6);
 }

@@ -88,10 +88,7 @@ void PaneList::rebuild(const ViewInput& input) {
     }
     QWidget::setTabOrder(last, m_add);
     if (focused >= 0) focusRow(focused);
-    for (QWidget* row : old) {
-        row->hide();
-        row->deleteLater();
-    }
+    for (QWidget* row : old) discard(row);
 }
 
 void PaneList::focusRow(int row) {

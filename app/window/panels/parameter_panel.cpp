@@ -76,8 +76,7 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
 void ParameterPanel::rebuild(std::int64_t tokens) {
     for (QWidget* old : findChildren<QWidget*>(QRegularExpression("parameter(Row|Fold)"), Qt::FindDirectChildrenOnly)) {
         m_layout->removeWidget(old);
-        old->hide();
-        old->deleteLater();
+        discard(old);
         old->setObjectName({});
     }
     m_rows.clear();

@@ -134,8 +134,7 @@ void NoticeStrip::dismiss(const QString& id) {
     m_notices.erase(found);
     gone->row->setObjectName({});
     m_rows->removeWidget(gone->row);
-    gone->row->hide();
-    gone->row->deleteLater();
+    discard(gone->row);
     setVisible(!m_notices.empty());
     place();
 }

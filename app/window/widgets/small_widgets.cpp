@@ -132,6 +132,12 @@ QWidget* tabAfter(QWidget* before, QWidget* place) {
     return before;
 }
 
+void discard(QWidget* widget) {
+    if (!widget) return;
+    widget->hide();
+    widget->deleteLater();
+}
+
 void repolish(QWidget* widget) {
     widget->style()->unpolish(widget);
     widget->style()->polish(widget);

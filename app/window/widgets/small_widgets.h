@@ -75,6 +75,7 @@ void setWrong(QLineEdit* field, bool wrong);
 /// Tab goes from `before` to what it reaches in `place`, in the present order. Returns the last of it; `before` without
 /// any. New widgets are last in the whole window until then.
 QWidget* tabAfter(QWidget* before, QWidget* place);
+void discard(QWidget* widget);  ///< hidden now, deleted once none of its functions runs; null: nothing
 void repolish(QWidget* widget); ///< a property that the style sheet reads has changed
 
 /// The letter of a pane on its policy's colour.
