@@ -12,11 +12,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <unistd.h>
 
@@ -154,33 +154,16 @@ std::vector<Budget> BudgetLists::parsed() const {
 }
 
 std::vector<int> parseRangeList(const std::string& text, const std::string& option) {
-    const auto fail = [&] {
-        throw Error({"'" + text + "' is no list of numbers and ranges", option, "Write it like 0,2-3"});
-    };
-    std::vector<int> values;
-    const char* at = text.data();
-    const char* const end = text.data() + text.size();
-    const auto number = [&] {
-        int value = 0;
-        const auto [next, error] = std::from_chars(at, end, value);
-        if (error != std::errc{} || value < 0) fail();
-        at = next;
-        return value;
-    };
-    while (at != end) {
-        const int first = number();
-        int last = first;
-        if (at != end && *at == '-') {
-            ++at;
-            last = number();
-        }
-        if (last < first || last - first > 1'000'000) fail();
-        for (int v = first; v <= last; ++v) values.push_back(v);
-        if (at != end && (*at++ != ',' || at == end)) fail();
+    std::set<int> values;
+    for (const std::string& part : splitAtCommas(text)) {
+        const std::size_t dash = part.find('-');
+        const auto first = parseNumber<int>(part.substr(0, dash)),
+                   last = dash == std::string::npos ? first : parseNumber<int>(part.substr(dash + 1));
+        if (!first || !last || *last < *first || *last - *first > 1'000'000 || text.ends_with(','))
+            throw Error({"'" + text + "' is no list of numbers and ranges", option, "Write it like 0,2-3"});
+        for (int value = *first; value <= *last; ++value) values.insert(value);
     }
-    std::ranges::sort(values);
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return values;
+    return {values.begin(), values.end()};
 }
 
 std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture) {

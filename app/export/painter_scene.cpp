@@ -6,7 +6,6 @@
 #include "views/scene/scene_builder.h"
 
 #include <QFontMetricsF>
-#include <QPainterPath>
 
 #include <algorithm>
 #include <cmath>

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <span>

@@ -8,7 +8,6 @@
 #include "app/report/html.h"
 #include "app/study/compared_capture.h"
 #include "app/study/makers/view_data_maker.h"
-#include "app/study/regenerating_command.h"
 #include "app/study/session.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
@@ -23,9 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace kvscope {

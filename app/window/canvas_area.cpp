@@ -41,9 +41,8 @@ QWidget* CanvasArea::buildEmpty() {
     auto* box = new QWidget(this);
     auto* column = new QVBoxLayout(box);
     column->addStretch();
-    auto* sentence = named("emptySentence", roleLabel({}, "title", box));
+    auto* sentence = added(column, named("emptySentence", roleLabel({}, "title", box)));
     sentence->setAlignment(Qt::AlignCenter);
-    column->addWidget(sentence);
     auto* button = named("emptyButton", wordButton({}, box));
     column->addSpacing(px(8));
     column->addWidget(button, 0, Qt::AlignHCenter);
@@ -81,8 +80,7 @@ void CanvasArea::connectCanvas(ViewCanvas* canvas) {
 void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes) {
     const std::size_t wanted = workbench.capture() ? workbench.session().panes.size() : 0;
     while (panes.size() > wanted) {
-        panes.back()->hide();
-        panes.back()->deleteLater();
+        discard(panes.back());
         panes.pop_back();
     }
     while (panes.size() < wanted) {
@@ -160,8 +158,6 @@ int CanvasArea::placeRow(const std::vector<PaneFrame*>& panes, int row, int colu
     }
     return row + (place + columns - 1) / columns;
 }
-
-bool CanvasArea::isAlone() const { return m_alone || m_workbench.session().layout == WindowLayout::ExploreHead; }
 
 void CanvasArea::arrange() {
     const Session& session = m_workbench.session();

@@ -52,7 +52,8 @@ private:
     int placeRow(const std::vector<PaneFrame*>& panes, int row, int columns); ///< returns the row below
     void buildDocks();
     int columnsFor(int shown) const;
-    bool isAlone() const; ///< only the active pane is shown
+    /// Only the active pane is shown.
+    bool isAlone() const { return m_alone || m_workbench.session().layout == WindowLayout::ExploreHead; }
     void connectCanvas(ViewCanvas* canvas);
     QWidget* buildEmpty();
 

@@ -208,10 +208,8 @@ void MainWindow::followMaximised() {
 QWidget* MainWindow::buildTop() {
     auto* top = new QWidget(this);
     auto* column = makeLayout<QVBoxLayout>(top, {0, 0, 0, 0}, 0);
-    m_topBar = new TopBar(m_workbench, *m_actions, top);
-    m_budgetBar = new BudgetBar(m_workbench, top);
-    column->addWidget(m_topBar);
-    column->addWidget(m_budgetBar);
+    m_topBar = added(column, new TopBar(m_workbench, *m_actions, top));
+    m_budgetBar = added(column, new BudgetBar(m_workbench, top));
     connect(m_topBar, &TopBar::notFound, this, [this](const QString& text) {
         m_notices->show("find", NoticeStrip::Tone::Warning, tr("“%1” is not in this capture's text.").arg(text));
     });
@@ -248,14 +246,12 @@ void MainWindow::buildChrome() {
     fillDocks();
     qDeleteAll(m_rail->actions());         // `clear` would keep the buttons
     m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size
-    auto* unfold = named("unfold", iconButton("panel", tr("Capture and policies"), m_rail));
+    auto* unfold = added(m_rail, named("unfold", iconButton("panel", tr("Capture and policies"), m_rail)));
     connect(unfold, &QToolButton::clicked, m_docks, &DockLayout::toggleLeft);
-    m_rail->addWidget(unfold);
     auto* bar = new QStatusBar(this);
     bar->setSizeGripEnabled(false);
-    m_status = new StatusLine(m_workbench, *m_engines, bar);
+    m_status = added(bar, new StatusLine(m_workbench, *m_engines, bar), 1);
     bar->setFixedHeight(m_status->height());
-    bar->addWidget(m_status, 1);
     setStatusBar(bar);
     fitWidth();
     auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused);

@@ -61,7 +61,7 @@ public:
     void newFromText() override;
     void saveCapture() override;
     void tryLive() override;
-    void togglePresenter() override;
+    void togglePresenter() override { m_presenter ? endPresentation() : present(); }
     Presenter* presenter() const { return m_presenter; } ///< null while none is shown
     void focusFind() override;
     void findNext(int by) override;

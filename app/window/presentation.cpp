@@ -6,10 +6,13 @@
 #include "app/window/presenter.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/system_theme.h"
+#include "app/window/widgets/small_widgets.h"
 
 #include <QStatusBar>
 #include <QTimer>
 #include <QToolBar>
+
+#include <utility>
 
 namespace kvscope {
 
@@ -21,8 +24,6 @@ struct MainWindow::BeforePresenting {
     Presenter::Picture current; ///< shown while no lesson is open
     std::string lesson;
 };
-
-void MainWindow::togglePresenter() { m_presenter ? endPresentation() : present(); }
 
 void MainWindow::present() {
     const ViewCanvas* current = currentCanvas();
@@ -50,10 +51,7 @@ void MainWindow::showPresenter() {
     const Appearance wanted{themeFor(m_workbench.session().look.theme), Presenter::scaleFor(size()), false};
     if (m_presenter && wanted == appearance()) return m_presenter->setGeometry(rect());
     setAppearance(wanted);
-    if (m_presenter) {
-        m_presenter->hide();
-        m_presenter->deleteLater();
-    }
+    discard(m_presenter);
     m_presenter = new Presenter(m_workbench, *m_steps, m_text, m_lessons, m_progress, m_before->current, this);
     m_lessonPanel = m_presenter->lesson();
     connect(m_presenter, &Presenter::lessonWanted, this, &MainWindow::openLesson);
@@ -65,9 +63,7 @@ void MainWindow::showPresenter() {
 }
 
 void MainWindow::endPresentation() {
-    m_presenter->hide();
-    m_presenter->deleteLater();
-    m_presenter = nullptr;
+    discard(std::exchange(m_presenter, nullptr));
     const BeforePresenting before = *m_before;
     setAppearance({themeFor(m_workbench.session().look.theme), before.scale, before.compact});
     for (PanelDock* dock : m_docks->all()) dock->suspend(false);

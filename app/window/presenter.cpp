@@ -28,8 +28,7 @@ Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService&
     setFocusPolicy(Qt::StrongFocus);
     m_caption->setStyleSheet(QString("font-size: %1px;").arg(px(13)));
     auto* row = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 0);
-    auto* left = makeLayout<QVBoxLayout>(nullptr, {6, 6, 6, 6}, 4);
-    row->addLayout(left, 1);
+    auto* left = innerLayout<QVBoxLayout>(row, {6, 6, 6, 6}, 4, 1);
     row->addWidget(m_side);
     m_pictures->setSpacing(px(4));
     left->addLayout(m_pictures, 1);
@@ -84,8 +83,7 @@ void Presenter::showPictures(const std::vector<Picture>& pictures) {
     if (shown == m_shown) return;
     m_shown = shown;
     while (QLayoutItem* item = m_pictures->takeAt(0)) {
-        item->widget()->hide(); // it computes nothing any more
-        item->widget()->deleteLater();
+        discard(item->widget()); // hidden it computes nothing any more
         delete item;
     }
     for (const Picture& picture : pictures) m_pictures->addWidget(frameOf(picture, pictures.size() == 1), 1);
@@ -96,20 +94,15 @@ void Presenter::showPictures(const std::vector<Picture>& pictures) {
 QWidget* Presenter::frameOf(Picture picture, bool alone) {
     auto* frame = named("viewDock", new QFrame(this));
     auto* column = makeLayout<QVBoxLayout>(frame, {1, 4, 1, 1}, 2);
-    auto* head = makeLayout<QHBoxLayout>(nullptr, {8, 0, 8, 0}, 8);
-    column->addLayout(head);
-    QLabel* title = named("presenterTitle", roleLabel({}, "dockTitle", frame));
-    head->addWidget(title, 0, Qt::AlignTop);
+    auto* head = innerLayout<QHBoxLayout>(column, {8, 0, 8, 0}, 8);
+    QLabel* title = added(head, named("presenterTitle", roleLabel({}, "dockTitle", frame)), 0, Qt::AlignTop);
     const auto name = [title, picture] { title->setText(pictureName(*picture.workbench, *picture.view)); };
     connect(picture.workbench, &Workbench::sessionChanged, title, name); // another capture comes and goes
     name();
     auto* whole = alone ? wrappedLabel({}, "quiet", frame) : nullptr;
     auto* line = alone ? nullptr : new ElidedLabel("quiet", Qt::ElideRight, frame);
-    QLabel* finding = alone ? whole : line;
-    finding->setObjectName("presenterFinding");
-    head->addWidget(finding, 1);
-    auto* canvas = new ViewCanvas(*picture.workbench, *picture.view, picture.pane, m_text, frame);
-    column->addWidget(canvas, 1);
+    head->addWidget(named("presenterFinding", alone ? whole : line), 1);
+    auto* canvas = added(column, new ViewCanvas(*picture.workbench, *picture.view, picture.pane, m_text, frame), 1);
     const auto say = [canvas, whole, line] {
         whole ? whole->setText(canvas->finding()) : line->setFullText(canvas->finding());
     };

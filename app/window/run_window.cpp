@@ -22,7 +22,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <string>
 #include <string_view>
 
 #include <execinfo.h>

@@ -3,7 +3,6 @@
 #include "core/base/one_line.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 
 namespace kvscope {

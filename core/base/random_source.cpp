@@ -2,8 +2,6 @@
 // can be repeated exactly.
 #include "core/base/random_source.h"
 
-#include "core/base/random.h"
-
 namespace kvscope {
 
 std::vector<double> RandomSource::sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const {

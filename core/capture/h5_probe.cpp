@@ -2,7 +2,6 @@
 #include "core/capture/h5_probe.h"
 
 #include "core/base/error.h"
-#include "core/capture/h5_handle.h"
 
 #include <fmt/format.h>
 

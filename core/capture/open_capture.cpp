@@ -3,7 +3,6 @@
 
 #include "core/base/error.h"
 #include "core/base/spare_memory.h"
-#include "core/capture/capture.h"
 #include "core/capture/capture_hash.h"
 #include "core/capture/capture_metadata.h"
 #include "core/capture/import/imported_capture.h"

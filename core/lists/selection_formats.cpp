@@ -2,8 +2,6 @@
 // to the same bits, and the rules that every list obeys.
 #include "core/lists/selection_formats.h"
 
-#include "core/base/error.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

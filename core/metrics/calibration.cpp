@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -321,8 +320,6 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
     }
     return fits;
 }
-
-double CalibrationMisfit::explained() const { return spread > 0 ? 1 - rms * rms / (spread * spread) : NAN; }
 
 bool CalibrationMisfit::isPoor() const {
     constexpr double negligible = 0.02; // a difference in quality that does not matter

@@ -71,7 +71,7 @@ struct CalibrationMisfit {
 
     /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, without w.
     /// Below 0 a constant is better; NaN where all points are equal.
-    double explained() const;
+    double explained() const { return spread > 0 ? 1 - rms * rms / (spread * spread) : NAN; }
     /// True when the curve keeps more than a quarter of the constants' loss, both weighted as in the fit, and misses
     /// its points by a noticeable quality: then r* is unreliable. With w = 1 and one context this is R^2 < 0.75. The
     /// criterion is this program's; the paper gives none.

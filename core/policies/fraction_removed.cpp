@@ -2,19 +2,13 @@
 // ratio, so the ratio must be the decimal that a user types and not a binary difference.
 #include "core/policies/fraction_removed.h"
 
-#include <array>
-#include <charconv>
+#include "core/base/number_text.h"
+
+#include <fmt/format.h>
 
 namespace kvscope {
 
-double fractionRemoved(double retention) {
-    std::array<char, 40> digits{};
-    const auto written =
-        std::to_chars(digits.data(), digits.data() + digits.size(), 1 - retention, std::chars_format::general, 15);
-    double removed = 0;
-    std::from_chars(digits.data(), written.ptr, removed);
-    return removed;
-}
+double fractionRemoved(double retention) { return *parseNumber<double>(fmt::format("{:.15g}", 1 - retention)); }
 
 double tokensLeft(double n, double retention) { return n * (1 - fractionRemoved(retention)); }
 

@@ -14,7 +14,6 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <map>
 
 namespace kvscope {
 

@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numbers>
 
@@ -348,8 +347,7 @@ private:
         const Engine& engine = m_runner.engine();
         const Tensor keys =
             engine.rows(m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint), 0, run.cut.token);
-        const HostTensor cosines = engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, checkpoint),
-                                                     SimilarityMetric::Cosine, checkpoint);
+        const HostTensor cosines = cosinesToMean(engine, keys, checkpoint);
         for (int head = 0; head < heads(); ++head) {
             const auto begin = cosines.data.begin() + head * cosines.shape[1];
             const auto farthest = static_cast<double>(*std::min_element(begin, begin + cosines.shape[1]));

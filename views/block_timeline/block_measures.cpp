@@ -5,13 +5,10 @@
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace kvscope {
 

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
@@ -179,8 +178,6 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
     }
     choose(chosen);
 }
-
-void ValueScale::visitLevels(const VisitLevels& visit) const { visit(m_values); }
 
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high) {
     if (!(low < high) || !std::isfinite(low) || !std::isfinite(high) || (scale.isLogarithmic() && !(low > 0)))

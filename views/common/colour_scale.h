@@ -81,7 +81,7 @@ public:
     Colour colourOf(double value) const { return colourMap(colourMapName(), place(value), inverted()); }
 
 private:
-    void visitLevels(const VisitLevels& visit) const override;
+    void visitLevels(const VisitLevels& visit) const override { visit(m_values); }
 
     std::vector<double> m_values;
 };

@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>

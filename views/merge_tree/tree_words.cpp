@@ -3,7 +3,6 @@
 
 #include "views/common/balance_words.h"
 #include "views/common/view_facts.h"
-#include "views/merge_tree/tree_layout.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>

@@ -30,6 +30,20 @@ constexpr std::int64_t kMostAcross = 512; // cells of a rectangle computed one b
 
 using Draw = std::function<AttentionMap(const AttentionMapInput&)>;
 
+/// The cache entry of the map that `input` describes: its heads, mask and chunk of one layer.
+std::shared_ptr<RowLogSumExps> rowLogSumExpsOf(const LayerRunner& runner,
+                                               const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
+                                               const AttentionMapInput& input, const Checkpoint& checkpoint) {
+    const std::string key =
+        fmt::format("{}row sums|{}|{}|{}|{}", runner.keyOf(capture), layer.value, static_cast<int>(input.mask),
+                    input.mask == MapMask::Chunks ? input.chunk : 0, fmt::join(input.queryHeads, ","));
+    const auto heads = static_cast<std::int64_t>(input.queryHeads.size()), rows = input.queries.size(1);
+    return *runner.cache().get<std::shared_ptr<RowLogSumExps>>(key, checkpoint, [&] {
+        return StageCache::Made<std::shared_ptr<RowLogSumExps>>{std::make_shared<RowLogSumExps>(heads, rows),
+                                                                static_cast<std::size_t>(heads * rows) * sizeof(float)};
+    });
+}
+
 /// A rectangle of the map, one pixel per cell where it is not wider than `most`.
 AttentionMapInput part(const AttentionMapInput& map, std::int64_t rowBegin, std::int64_t rowEnd, std::int64_t keyBegin,
                        std::int64_t keyEnd, std::int64_t most) {

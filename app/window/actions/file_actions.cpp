@@ -23,7 +23,6 @@
 #include <QSettings>
 
 #include <algorithm>
-#include <utility>
 
 namespace kvscope {
 

@@ -54,10 +54,9 @@ Group mouse() {
 int addGroup(QGridLayout* grid, int row, int column, const Group& group) {
     grid->addWidget(roleLabel(group.title, "section"), row++, column, 1, 2);
     for (const auto& [keys, meaning] : group.rows) {
-        QLabel* label = numberLabel(12, QFont::Medium);
+        QLabel* label = added(grid, numberLabel(12, QFont::Medium), row, column);
         label->setText(keys);
         label->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-        grid->addWidget(label, row, column);
         grid->addWidget(roleLabel(meaning, "fact"), row++, column + 1);
     }
     grid->setRowMinimumHeight(row, px(8));
@@ -85,10 +84,9 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
     int row = 0;
     for (const Group& group : groups) {
         if (!grid || (columns->count() < 2 && 2 * static_cast<std::size_t>(row) + group.rows.size() > rows)) {
-            grid = new QGridLayout;
+            grid = innerLayout<QGridLayout>(columns);
             grid->setHorizontalSpacing(px(16));
             grid->setVerticalSpacing(px(3));
-            columns->addLayout(grid);
             row = 0;
         }
         row = addGroup(grid, row, 0, group);
@@ -101,7 +99,7 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
     area->setWidget(body);
     auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 12}, 8);
     column->addWidget(area);
-    auto* ways = makeLayout<QHBoxLayout>(nullptr, {20, 0, 20, 0});
+    auto* ways = innerLayout<QHBoxLayout>(column, {20, 0, 20, 0});
     for (QAction* action : help) {
         auto* button = new QPushButton(action->iconText(), this);
         button->setObjectName(action->objectName());
@@ -113,7 +111,6 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
         ways->addWidget(button);
     }
     ways->addStretch();
-    column->addLayout(ways);
     const QSize room = screen()->availableSize() - QSize(px(40), px(60));
     resize((body->sizeHint() + QSize(px(24), px(60))).boundedTo(room));
 }

@@ -44,20 +44,15 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
 
 void PaneHeader::build() {
     auto* column = makeLayout<QVBoxLayout>(this, {10, 5, 4, 4}, 2);
-    QHBoxLayout* title = m_title = new QHBoxLayout;
-    title->setSpacing(px(4));
-    m_badge = new LetterBadge(18, this);
-    title->addWidget(m_badge);
-    m_name = new ElidedLabel("title", Qt::ElideRight, this);
-    title->addWidget(m_name);
-    m_variant = chipButton({}, "plain", this);
+    QHBoxLayout* title = m_title = innerLayout<QHBoxLayout>(column, {}, 4);
+    m_badge = added(title, new LetterBadge(18, this));
+    m_name = added(title, new ElidedLabel("title", Qt::ElideRight, this));
+    m_variant = added(title, chipButton({}, "plain", this));
     auto* variants = new QMenu(m_variant);
     m_variant->setMenu(variants);
     connect(variants, &QMenu::aboutToShow, this, &PaneHeader::fillVariants);
-    title->addWidget(m_variant);
-    m_realised = chipButton({}, "warning", this);
+    m_realised = added(title, chipButton({}, "warning", this));
     m_realised->setFocusPolicy(Qt::NoFocus);
-    title->addWidget(m_realised);
     title->addStretch();
     m_export = iconButton("export", tr("Export this pane"), this);
     auto* more = iconButton("more", tr("Settings, data and help of this view"), this);
@@ -67,28 +62,20 @@ void PaneHeader::build() {
     for (QToolButton* button : {m_export, more, m_maximise, close}) title->addWidget(button);
     connect(more, &QToolButton::clicked, this,
             [this, more] { emit menuWanted(more->mapToGlobal(QPoint(0, more->height()))); });
-    column->addLayout(title);
-    auto* metrics = new QHBoxLayout;
-    metrics->setSpacing(px(4));
+    auto* metrics = innerLayout<QHBoxLayout>(column, {}, 4);
     const auto add = [&](const QString& name, int weight, const QString& widest, QLabel** nameLabel) {
-        QLabel* label = roleLabel(name, "quiet", this);
-        metrics->addWidget(label);
-        auto* value = new LiveNumber(12, weight, this, m_workbench.clock());
+        QLabel* label = added(metrics, roleLabel(name, "quiet", this));
+        auto* value = added(metrics, new LiveNumber(12, weight, this, m_workbench.clock()));
         value->reserve(widest);
-        metrics->addWidget(value);
         metrics->addSpacing(px(5));
         *nameLabel = label;
         return value;
     };
-    m_error = add(tr("error"), QFont::Bold, errorText(8e-8), &m_errorName);
-    m_error->setObjectName("paneError");
+    m_error = named("paneError", add(tr("error"), QFont::Bold, errorText(8e-8), &m_errorName));
     m_mass = add(tr("mass"), QFont::Normal, percentText(1), &m_massName);
-    m_kept = add(tr("kept"), QFont::Normal, countText(1000), &m_keptName);
-    m_kept->setObjectName("paneKept");
-    m_hits = add({}, QFont::DemiBold, {}, &m_hitsName);
-    m_hits->setObjectName("paneHits");
+    m_kept = named("paneKept", add(tr("kept"), QFont::Normal, countText(1000), &m_keptName));
+    m_hits = named("paneHits", add({}, QFont::DemiBold, {}, &m_hitsName));
     metrics->addStretch();
-    column->addLayout(metrics);
     connect(m_export, &QToolButton::clicked, this, &PaneHeader::exportWanted);
     connect(m_maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
     connect(close, &QToolButton::clicked, this, [this] {
@@ -238,7 +225,5 @@ void PaneHeader::mousePressEvent(QMouseEvent*) {
     emit pressed(); // moves the focus: a number that is being typed belongs to the pane that was active
     m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
 }
-
-void PaneHeader::mouseDoubleClickEvent(QMouseEvent*) { emit maximiseWanted(); }
 
 } // namespace kvscope

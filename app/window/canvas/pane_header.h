@@ -33,7 +33,7 @@ signals:
 protected:
     void paintEvent(QPaintEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
-    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent*) override { emit maximiseWanted(); }
     void resizeEvent(QResizeEvent* event) override;
 
 private:

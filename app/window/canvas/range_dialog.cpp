@@ -69,12 +69,11 @@ void RangeDialog::addButtons() {
 RangeDialog::Row RangeDialog::addRow(int row, const QString& words, const QString& name) {
     m_grid->addWidget(new QLabel(words, this), row, 0);
     const auto field = [&](int column, const QString& end, const QString& endWord) {
-        auto* edit = new QLineEdit(this);
+        auto* edit = added(m_grid, new QLineEdit(this), row, column);
         edit->setObjectName(name + end);
         edit->setAccessibleName(words + ", " + endWord);
         edit->setFont(numberFont(12));
         edit->setMinimumWidth(px(110));
-        m_grid->addWidget(edit, row, column);
         return edit;
     };
     return {field(1, "From", tr("from")), field(2, "To", tr("to"))};
@@ -95,10 +94,8 @@ void RangeDialog::addColourRow() {
 QHBoxLayout* RangeDialog::colourButtons() {
     auto* fits = new QHBoxLayout;
     const auto button = [&](const char* name, const QString& text, auto settingChange) {
-        auto* push = new QPushButton(text, this);
-        push->setObjectName(name);
+        auto* push = added(fits, named(name, new QPushButton(text, this)));
         connect(push, &QPushButton::clicked, this, [this, settingChange] { applyColourChange(settingChange()); });
-        fits->addWidget(push);
     };
     button("coloursAutomatic", tr("Automatic"), [] { return std::optional(automaticRange()); });
     if (!m_workbench.session().compared.path.empty())

@@ -48,9 +48,8 @@ ReadOut::ReadOut(const Workbench& workbench, QWidget* parent) : QFrame(parent), 
 void ReadOut::addRow(QWidget* name, const QString& value) {
     const int row = m_grid->rowCount();
     m_grid->addWidget(name, row, 0);
-    QLabel* label = numberLabel(11, QFont::Normal, m_body);
+    QLabel* label = added(m_grid, numberLabel(11, QFont::Normal, m_body), row, 2);
     label->setText(value);
-    m_grid->addWidget(label, row, 2);
 }
 
 void ReadOut::clearBody() {
@@ -67,8 +66,7 @@ void ReadOut::fill() {
     const ViewInput input = m_workbench.viewInput();
     const TokenTable& tokens = input.capture->tokens();
     const QString head = QString("%1  “%2”").arg(countText(m_token), fromUtf8(displayText(tokens.textOf(m_token))));
-    auto* title = roleLabel(head, "strong", m_body);
-    m_grid->addWidget(title, 0, 0, 1, 3);
+    m_grid->addWidget(roleLabel(head, "strong", m_body), 0, 0, 1, 3);
     const QString segment = fromUtf8(segmentOf(*input.capture, m_token));
     m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", m_body), 1, 0, 1,
                       3);
@@ -84,13 +82,11 @@ void ReadOut::fill() {
         const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, m_token);
         auto* name = new QWidget(m_body);
         auto* row = makeLayout<QHBoxLayout>(name, {0, 0, 0, 0}, 6);
-        auto* badge = new LetterBadge(14, name);
+        auto* badge = added(row, new LetterBadge(14, name));
         badge->show(pane.letter, pane.policyId);
-        row->addWidget(badge);
         row->addWidget(roleLabel(fromUtf8(pane.policyName), "quiet", name));
-        auto* mark = new QLabel(name);
+        auto* mark = added(row, new QLabel(name));
         mark->setPixmap(stateMark(decision));
-        row->addWidget(mark);
         const QString state = decision.isProtected ? tr("protected") : decision.kept ? tr("kept") : tr("evicted");
         row->addWidget(roleLabel(state, "quiet", name));
         row->addStretch();

@@ -72,13 +72,13 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
       m_canvas(new CanvasWidget(
           text, [this](double w, double h) { return sceneFor(w, h); }, this)),
-      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)), m_note(roleLabel({}, "note", this)),
+      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)),
+      m_note(named("pictureNote", roleLabel({}, "note", this))),
       m_aging(workbench.clock().makeTimer([this] { showAge(drawn()); })) {
     setMinimumSize(px(200), px(60));
     setFocusProxy(m_canvas);
     m_canvas->setFocusPolicy(Qt::StrongFocus);
     m_canvas->setReadsText(isText());
-    m_note->setObjectName("pictureNote");
     m_note->setAttribute(Qt::WA_TransparentForMouseEvents);
     m_note->hide();
     connectGestures();
@@ -321,8 +321,6 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     QTimer::singleShot(0, this, &ViewCanvas::invalidate);
 }
 
-void ViewCanvas::resetView() { m_workbench.setRange(m_view, std::nullopt); }
-
 void ViewCanvas::nudge(int tokens) {
     const auto last = static_cast<TokenIndex>(m_workbench.capture()->info().numTokens) - 1;
     const TokenIndex token = std::clamp<TokenIndex>(m_readOut->token() + tokens, 0, last);
@@ -330,8 +328,6 @@ void ViewCanvas::nudge(int tokens) {
     m_readAt = placeOf(token).value_or(QPointF(width() / 2.0, height() / 2.0));
     m_readOut->showToken(token, *m_canvas, m_readAt, true);
 }
-
-bool ViewCanvas::hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
 
 bool ViewCanvas::releaseCell() {
     if (!hasLockedCell()) return false;

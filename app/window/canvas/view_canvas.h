@@ -37,7 +37,7 @@ public:
     ViewTable table() const;
     QString finding() const;
 
-    void resetView();
+    void resetView() { m_workbench.setRange(m_view, std::nullopt); }
     void frameSelection();                       ///< shows the selected tokens as large as they fit
     void showMenu(const QPoint& globalPosition); ///< what one can do with the view, and its settings
     void explain();                              ///< how to read the view
@@ -49,7 +49,7 @@ public:
     void copyData();
     void copySelectedText();
     void copySelectedPositions();
-    bool hasLockedCell() const;
+    bool hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
     bool releaseCell(); ///< unlocks the locked cell; false: none was locked
 
 signals:

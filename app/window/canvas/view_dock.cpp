@@ -21,9 +21,8 @@ constexpr int kLeastAlone = 200, kLeastOfTwo = 120; ///< widths of a canvas
 ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& text, QWidget* parent)
     : QFrame(parent), m_workbench(workbench), m_text(text), m_canvas(new ViewCanvas(workbench, view, 0, text, this)),
       m_caption(new CaptureCaption(workbench, 1, this)), m_pictures(new QBoxLayout(QBoxLayout::TopToBottom)),
-      m_finding(new ElidedLabel("quiet", Qt::ElideRight, this)) {
+      m_finding(named("viewFinding", new ElidedLabel("quiet", Qt::ElideRight, this))) {
     setObjectName("viewDock");
-    m_finding->setObjectName("viewFinding");
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(1, 0, 1, 1);
     column->setSpacing(0);
@@ -32,18 +31,12 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     header->setAttribute(Qt::WA_StyledBackground);
     header->setFixedHeight(px(28));
     auto* row = makeLayout<QHBoxLayout>(header, {10, 0, 4, 0}, 4);
-    QLabel* title = roleLabel(fromUtf8(view.card().name), "dockTitle", header);
-    title->setObjectName("viewTitle");
+    QLabel* title = added(row, named("viewTitle", roleLabel(fromUtf8(view.card().name), "dockTitle", header)));
     title->setToolTip(fromUtf8(view.card().summary));
-    row->addWidget(title);
     addOptionChips(workbench, view, row, header);
     row->addWidget(m_finding, 1);
-    auto* exportButton = iconButton("export", tr("Export this view"), header);
-    exportButton->setObjectName("exportView");
-    auto* more = iconButton("more", tr("Settings, data and help of this view"), header);
-    more->setObjectName("viewMenu");
-    row->addWidget(exportButton);
-    row->addWidget(more);
+    auto* exportButton = added(row, named("exportView", iconButton("export", tr("Export this view"), header)));
+    auto* more = added(row, named("viewMenu", iconButton("more", tr("Settings, data and help of this view"), header)));
     m_pictures->setSpacing(0);
     column->addLayout(m_pictures, 1);
     addPicture(m_canvas, m_caption);
@@ -61,11 +54,9 @@ bool ViewDock::hasSecond() const {
 }
 
 void ViewDock::addPicture(ViewCanvas* canvas, CaptureCaption* caption) {
-    auto* part = new QVBoxLayout;
-    part->setSpacing(0);
+    auto* part = innerLayout<QVBoxLayout>(m_pictures, {}, 0, 1);
     part->addWidget(caption);
     part->addWidget(canvas, 1);
-    m_pictures->addLayout(part, 1);
 }
 
 void ViewDock::followCaptures() {

@@ -52,8 +52,7 @@ QString labelOf(const Workbench& workbench, const ParameterSpec& spec, const Par
 void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const std::string chosen = viewOptions(workbench.session(), view).choice(spec.id);
     menu->setProperty("long", true);
-    auto* search = new QLineEdit(menu);
-    search->setObjectName("menuSearch");
+    auto* search = named("menuSearch", new QLineEdit(menu));
     search->setPlaceholderText(QObject::tr("Find"));
     auto* field = new QWidgetAction(menu);
     field->setDefaultWidget(search);
@@ -229,14 +228,13 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
     std::vector<QPushButton*> chips; // one for each choice; those that act now are shown
     for (const ParameterSpec& spec : *view.card().options) {
         if (spec.kind != ParameterKind::Choice) continue;
-        QPushButton* chip = chipButton({}, "plain", parent);
+        QPushButton* chip = added(row, chipButton({}, "plain", parent));
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);
         chip->setMenu(menu);
         menu->setProperty("long", spec.choices.size() > kLongMenu); // before its look is made
         QObject::connect(menu, &QMenu::aboutToShow, chip,
                          [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
-        row->addWidget(chip);
         chips.push_back(chip);
     }
     const auto follow = [chips, &workbench, &view] {

@@ -7,10 +7,10 @@
 #include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/capture_caption.h"
-#include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/write_aside.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -20,7 +20,6 @@
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
-#include <QDialog>
 #include <QDialogButtonBox>
 #include <QDir>
 #include <QFileInfo>
@@ -222,16 +221,14 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     setAttribute(Qt::WA_DeleteOnClose);
     resize(px(760), px(520));
     auto* column = new QVBoxLayout(this);
-    auto* table = new DataTable(m_model, this);
+    auto* table = added(column, new DataTable(m_model, this));
     table->setAlternatingRowColors(true);
     table->setFont(numberFont(12));
     table->verticalHeader()->setVisible(false);
     table->verticalHeader()->setDefaultSectionSize(px(22));
-    column->addWidget(table);
-    auto* buttons = new QDialogButtonBox(this);
+    auto* buttons = added(column, new QDialogButtonBox(this));
     QPushButton* copy = buttons->addButton(tr("Copy all as TSV"), QDialogButtonBox::ActionRole);
     buttons->addButton(QDialogButtonBox::Close);
-    column->addWidget(buttons);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
 
     const QPointer<ViewCanvas> source(&canvas);

@@ -19,9 +19,7 @@ QLabel* FromTextDialog::addRow(const QString& label, QWidget* field, QWidget* be
     if (beside) m_grid->addWidget(beside, row, 2);
     if (auto* button = qobject_cast<QPushButton*>(beside)) button->setAutoDefault(false);
     if (!said) return nullptr;
-    QLabel* says = wrappedLabel({}, "quiet", this);
-    says->setObjectName(said);
-    m_grid->addWidget(says, row + 1, 1, 1, 2);
+    QLabel* says = added(m_grid, named(said, wrappedLabel({}, "quiet", this)), row + 1, 1, 1, 2);
     return says;
 }
 
@@ -53,16 +51,14 @@ QWidget* FromTextDialog::buildRun() {
 QWidget* FromTextDialog::buildText() {
     auto* box = new QWidget(this);
     auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 6);
-    m_text = new QPlainTextEdit(box);
+    m_text = added(row, new QPlainTextEdit(box), 1);
     m_text->setTabChangesFocus(true);
     m_text->setMinimumHeight(px(64));
     m_text->setAccessibleName(tr("Text"));
     m_text->setPlaceholderText(tr("The context whose cache is compressed: type or paste it"));
-    auto* file = named("textFile", new QPushButton(tr("From a file…"), box));
+    auto* file = added(row, named("textFile", new QPushButton(tr("From a file…"), box)), 0, Qt::AlignTop);
     file->setAutoDefault(false);
     connect(file, &QPushButton::clicked, this, &FromTextDialog::readTextFile);
-    row->addWidget(m_text, 1);
-    row->addWidget(file, 0, Qt::AlignTop);
     return box;
 }
 

@@ -52,11 +52,9 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
     m_layer->setText(QString::number(now.layer.value));
     m_kvHead->setPlaceholderText(QString::number(now.kvHead.value));
     m_queryHead->setPlaceholderText(QString::number(now.queryHead.value));
-    m_why = named("goToWhy", wrappedLabel({}, "error", this));
-    grid->addWidget(m_why, 5, 0, 1, 2);
-    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Close, this);
+    m_why = added(grid, named("goToWhy", wrappedLabel({}, "error", this)), 5, 0, 1, 2);
+    auto* buttons = added(grid, new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Close, this), 6, 0, 1, 2);
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Go"));
-    grid->addWidget(buttons, 6, 0, 1, 2);
     connect(buttons, &QDialogButtonBox::accepted, this, [this] {
         if (apply()) accept();
     });
@@ -68,9 +66,7 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
 QLineEdit* GoToDialog::field(const char* name, const QString& label, int row) {
     auto* grid = static_cast<QGridLayout*>(layout());
     grid->addWidget(roleLabel(label, "fact", this), row, 0);
-    QLineEdit* edit = numberField(92, label, this);
-    edit->setObjectName(name);
-    grid->addWidget(edit, row, 1);
+    QLineEdit* edit = added(grid, named(name, numberField(92, label, this)), row, 1);
     return edit;
 }
 

@@ -1,7 +1,6 @@
 // The lesson is edited as a value; a stop holds the whole setting of the moment when it was taken.
 #include "app/window/dialogs/lesson_maker.h"
 
-#include "app/lessons/lesson.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
@@ -34,15 +33,14 @@ QString LessonMaker::folder() {
 }
 
 LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
-    : QDialog(parent), m_workbench(workbench), m_title(new QLineEdit(this)), m_text(new QPlainTextEdit(this)),
+    : QDialog(parent), m_workbench(workbench), m_title(named("makerTitle", new QLineEdit(this))),
+      m_text(named("makerText", new QPlainTextEdit(this))),
       m_switch(new SegmentedSwitch({tr("Stops"), tr("Question")}, tr("Part of the lesson"), this)),
       m_pages(new QStackedWidget(this)), m_question(new QuestionMaker(workbench, this)),
-      m_why(wrappedLabel({}, "error", this)) {
+      m_why(named("makerWhy", wrappedLabel({}, "error", this))) {
     setObjectName("lessonMaker");
     setAttribute(Qt::WA_DeleteOnClose);
     setWindowTitle(tr("Make a lesson"));
-    m_title->setObjectName("makerTitle");
-    m_text->setObjectName("makerText");
     m_title->setAccessibleName(tr("Title of the lesson"));
     m_text->setAccessibleName(tr("Text of the lesson"));
     m_text->setPlaceholderText(tr("What the lesson is about, in Markdown"));
@@ -60,13 +58,11 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     m_pages->addWidget(m_question);
     column->addWidget(m_switch, 0, Qt::AlignLeft);
     column->addWidget(m_pages, 1);
-    m_why->setObjectName("makerWhy");
     column->addWidget(m_why);
-    auto* row = new QHBoxLayout;
+    auto* row = innerLayout<QHBoxLayout>(column);
     row->addStretch();
     row->addWidget(button(tr("Save the lesson…"), "makerSave", [this] { save(); }));
     row->addWidget(button(tr("Close"), "makerClose", [this] { close(); }));
-    column->addLayout(row);
     resize(px(460), px(620));
     if (const auto open = lessonOf(workbench.session())) m_lesson = *open;
     m_of = workbench.session();
@@ -94,10 +90,9 @@ void LessonMaker::showPage(int page) {
 QWidget* LessonMaker::buildStops() {
     auto* box = new QWidget(this);
     auto* column = makeLayout<QVBoxLayout>(box, {0, 6, 0, 0}, 6);
-    m_stops = named("makerStops", new QListWidget(box));
+    m_stops = added(column, named("makerStops", new QListWidget(box)), 1);
     m_stops->setAccessibleName(tr("Stops of the lesson"));
-    column->addWidget(m_stops, 1);
-    auto* row = new QHBoxLayout;
+    auto* row = innerLayout<QHBoxLayout>(column);
     row->addWidget(button(tr("Add a stop"), "makerAdd", [this] { addStop(); }));
     m_forChosen = {button(tr("Take it again"), "makerRetake", [this] { retake(); }),
                    button(tr("Remove"), "makerRemove", [this] { removeStop(); }),
@@ -106,15 +101,12 @@ QWidget* LessonMaker::buildStops() {
     m_forChosen.front()->setToolTip(tr("The chosen stop shows what is shown now."));
     for (QPushButton* one : m_forChosen) row->addWidget(one);
     row->addStretch();
-    column->addLayout(row);
-    m_stopTitle = named("makerStopTitle", new QLineEdit(box));
+    m_stopTitle = added(column, named("makerStopTitle", new QLineEdit(box)));
     m_stopTitle->setPlaceholderText(tr("Title of the stop"));
-    m_stopText = named("makerStopText", new QPlainTextEdit(box));
+    m_stopText = added(column, named("makerStopText", new QPlainTextEdit(box)));
     m_stopText->setPlaceholderText(tr("What to look at here"));
     m_stopText->setTabChangesFocus(true);
     m_stopText->setFixedHeight(px(72));
-    column->addWidget(m_stopTitle);
-    column->addWidget(m_stopText);
     connect(m_stops, &QListWidget::currentRowChanged, this, &LessonMaker::goTo);
     connect(m_stopTitle, &QLineEdit::textEdited, this, &LessonMaker::takeTexts);
     connect(m_stopText, &QPlainTextEdit::textChanged, this, &LessonMaker::takeTexts);

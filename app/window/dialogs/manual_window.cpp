@@ -2,7 +2,6 @@
 #include "app/window/dialogs/manual_window.h"
 
 #include "app/export/embedded_fonts.h"
-#include "app/window/style/appearance.h"
 
 #include <QFile>
 #include <QHBoxLayout>

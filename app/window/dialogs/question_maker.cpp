@@ -45,8 +45,7 @@ std::set<std::string> viewsOf(const Lesson& lesson) {
 }
 
 QPlainTextEdit* textField(const char* name, const QString& hint, QWidget* parent) {
-    auto* field = new QPlainTextEdit(parent);
-    field->setObjectName(name);
+    auto* field = named(name, new QPlainTextEdit(parent));
     field->setAccessibleName(hint);
     field->setPlaceholderText(hint);
     field->setTabChangesFocus(true);
@@ -59,31 +58,27 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
     : QWidget(parent), m_workbench(workbench),
       m_text(textField("makerQuestion", tr("What the reader is to predict. Empty: the lesson asks nothing"), this)),
       m_answer(textField("makerAnswer", tr("What the answer explains. {value} stands for the number"), this)),
-      m_quantity(new ChoiceBox(this)), m_pane(new ChoiceBox(this)), m_bounds(new QLineEdit(this)),
+      m_quantity(named("makerQuantity", new ChoiceBox(this))), m_pane(named("makerPane", new ChoiceBox(this))),
+      m_bounds(named("makerBounds", new QLineEdit(this))),
       m_withhold(new QCheckBox(tr("Hide the findings of the pictures until the answer is shown"), this)),
-      m_now(wrappedLabel({}, "fact", this)) {
-    m_quantity->setObjectName("makerQuantity");
+      m_now(named("makerNow", wrappedLabel({}, "fact", this))) {
     m_quantity->setAccessibleName(tr("The number that decides"));
     m_quantity->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     m_quantity->addItem(tr("The number that decides…"));
     for (const LessonQuantity& quantity : lessonQuantities())
         m_quantity->addItem(fromUtf8(quantity.help + " {" + quantity.id + "}"), fromUtf8(quantity.id));
-    m_pane->setObjectName("makerPane");
     m_pane->setAccessibleName(tr("Of which pane"));
     for (int pane = 0; pane < kMaxPanes; ++pane) m_pane->addItem(tr("of pane %1").arg(QChar('A' + pane)));
-    m_bounds->setObjectName("makerBounds");
     m_bounds->setAccessibleName(tr("Bounds between the choices"));
     m_bounds->setPlaceholderText(tr("Bounds between the choices, like 20, 60"));
     m_withhold->setObjectName("makerWithhold");
-    m_now->setObjectName("makerNow");
     auto* again = named("makerAsk", wordButton(tr("Ask about what is shown now"), this));
     again->setAutoDefault(false);
     auto* column = makeLayout<QVBoxLayout>(this, {0, 6, 0, 0}, 6);
-    auto* row = new QHBoxLayout;
+    column->addWidget(m_text, 1);
+    auto* row = innerLayout<QHBoxLayout>(column);
     row->addWidget(m_quantity, 1);
     row->addWidget(m_pane);
-    column->addWidget(m_text, 1);
-    column->addLayout(row);
     for (QWidget* part : std::initializer_list<QWidget*>{again, m_bounds, m_now}) column->addWidget(part);
     column->addWidget(m_answer, 1);
     column->addWidget(m_withhold);

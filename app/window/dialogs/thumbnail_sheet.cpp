@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 namespace kvscope {
 
@@ -34,17 +33,14 @@ ThumbnailSheet::ThumbnailSheet(Workbench& workbench, const TextService& text, QW
     m_search->addAction(themedIcon("search"), QLineEdit::LeadingPosition);
     m_search->setClearButtonEnabled(true);
     m_search->installEventFilter(this);
-    auto* top = makeLayout<QHBoxLayout>(nullptr, {0, 0, 16, 0});
-    top->addWidget(m_search);
-    column->addLayout(top);
-    auto* area = new QScrollArea(this);
+    innerLayout<QHBoxLayout>(column, {0, 0, 16, 0})->addWidget(m_search);
+    auto* area = added(column, new QScrollArea(this));
     area->setWidgetResizable(true);
     area->setFrameShape(QFrame::NoFrame);
     area->setFocusPolicy(Qt::NoFocus);
     m_body = named("panelBody", new QWidget(area));
     m_grid = makeLayout<QGridLayout>(m_body, {0, 0, 16, 16}, kGutter);
     area->setWidget(m_body);
-    column->addWidget(area);
     m_next.setSingleShot(true);
     m_next.setInterval(0);
     connect(&m_next, &QTimer::timeout, this, &ThumbnailSheet::drawNext);

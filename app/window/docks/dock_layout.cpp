@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <tuple>
-#include <utility>
 
 namespace kvscope {
 

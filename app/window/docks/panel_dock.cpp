@@ -40,11 +40,7 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
     showContent(m_inSight);
     nameOnce();
     nameFloating();
-    for (QWidget* old : {oldBody, oldHeader})
-        if (old) {
-            old->hide();
-            old->deleteLater();
-        }
+    for (QWidget* old : {oldBody, oldHeader}) discard(old);
 }
 
 void PanelDock::fillScrolled(QWidget* body) {

@@ -116,17 +116,12 @@ AnswerAttentionBlock::AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs&
     : QWidget(parent), m_workbench(workbench), m_jobs(jobs) {
     auto* column = makeLayout<QVBoxLayout>(this, {10, 4, 10, 8}, 4);
     column->addWidget(separatorLine(this));
-    auto* head = new QHBoxLayout;
-    m_title = named("answerAttention", wrappedLabel({}, "label", this));
-    head->addWidget(m_title, 1);
-    auto* close = named("closeAttention", iconButton("close", tr("Close"), this));
+    auto* head = innerLayout<QHBoxLayout>(column);
+    m_title = added(head, named("answerAttention", wrappedLabel({}, "label", this)), 1);
+    auto* close = added(head, named("closeAttention", iconButton("close", tr("Close"), this)), 0, Qt::AlignTop);
     connect(close, &QToolButton::clicked, this, &AnswerAttentionBlock::closed);
-    head->addWidget(close, 0, Qt::AlignTop);
-    column->addLayout(head);
-    auto* row = new QHBoxLayout;
-    row->setSpacing(px(16));
-    m_cells = new HeadCells([this](int index) { openHead(index); }, this);
-    row->addWidget(m_cells, 0, Qt::AlignTop);
+    auto* row = innerLayout<QHBoxLayout>(column, {}, 16);
+    m_cells = added(row, new HeadCells([this](int index) { openHead(index); }, this), 0, Qt::AlignTop);
     m_tokens = named("answerAttended", roleLabel({}, "fact", this));
     m_tokens->setTextFormat(Qt::RichText);
     m_tokens->setAlignment(Qt::AlignTop | Qt::AlignLeft);
@@ -138,9 +133,7 @@ AnswerAttentionBlock::AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs&
     connect(m_tokens, &QLabel::linkHovered, this,
             [this](const QString& link) { m_workbench.setHovered(link.isEmpty() ? -1 : link.toInt()); });
     row->addWidget(m_tokens, 1);
-    column->addLayout(row);
-    m_note = wrappedLabel({}, "quiet", this);
-    column->addWidget(m_note);
+    m_note = added(column, wrappedLabel({}, "quiet", this));
     connect(&m_jobs, &LiveAnswerJobs::opened, this, &AnswerAttentionBlock::closed); // the rows are another text's
     connect(&m_jobs, &LiveAnswerJobs::changed, this, &AnswerAttentionBlock::refresh);
     setVisible(false);

@@ -37,31 +37,25 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
     auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 2);
     buildControls();
     column->addWidget(buildSampling());
-    m_error = named("answerError", wrappedLabel({}, "error", this));
+    m_error = added(column, named("answerError", wrappedLabel({}, "error", this)));
     m_error->setTextFormat(Qt::RichText);
     m_error->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
     connect(m_error, &QLabel::linkActivated, this, [this] { m_isLost ? m_workbench.reload() : m_jobs.repeat(); });
     connect(&m_workbench, &Workbench::workerLost, this, [this] { setLost(true); });
     connect(&m_workbench, &Workbench::captureChanged, this, [this] { setLost(false); });
     m_error->setContentsMargins(px(10), 0, px(10), 0);
-    column->addWidget(m_error);
     column->addWidget(m_stack, 1);
-    m_message = named("answerMessage", wrappedLabel({}, "quiet", this));
+    m_message = added(m_stack, named("answerMessage", wrappedLabel({}, "quiet", this)));
     m_message->setContentsMargins(px(16), px(12), px(16), px(12));
     m_message->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-    m_stack->addWidget(m_message);
-    QScrollArea* area = scrollArea(this);
+    QScrollArea* area = added(m_stack, scrollArea(this));
     auto* body = named("panelBody", new QWidget(area));
     auto* rows = makeLayout<QVBoxLayout>(body, {0, 0, 0, 0}, 0);
-    m_rows = new AnswerRows(m_workbench, m_jobs, body);
-    m_attention = new AnswerAttentionBlock(m_workbench, m_jobs, body);
-    rows->addWidget(m_rows);
-    rows->addWidget(m_attention);
+    m_rows = added(rows, new AnswerRows(m_workbench, m_jobs, body));
+    m_attention = added(rows, new AnswerAttentionBlock(m_workbench, m_jobs, body));
     rows->addStretch();
     area->setWidget(body);
-    m_stack->addWidget(area);
-    m_plot = new LossPlot(m_workbench, m_jobs, text, this);
-    m_stack->addWidget(m_plot);
+    m_plot = added(m_stack, new LossPlot(m_workbench, m_jobs, text, this));
     connect(m_rows, &AnswerRows::tokenChosen, this, [this](int row, int token) {
         m_attention->choose(row, token);
         m_rows->setChosen(row, token);
@@ -87,10 +81,8 @@ void AnswerPanel::buildControls() {
     m_header = named("dockHeader", new QWidget(this));
     m_header->setAttribute(Qt::WA_StyledBackground);
     auto* all = makeLayout<QHBoxLayout>(m_header, {10, 3, 4, 3}, 8);
-    QLabel* title = named("viewTitle", roleLabel(tr("Answers"), "dockTitle", m_header));
-    all->addWidget(title);
-    m_controls = new QWidget(m_header);
-    all->addWidget(m_controls, 1);
+    all->addWidget(named("viewTitle", roleLabel(tr("Answers"), "dockTitle", m_header)));
+    m_controls = added(all, new QWidget(m_header), 1);
     all->addStretch(); // takes the room of the hidden controls
     auto* row = makeLayout<QHBoxLayout>(m_controls, {0, 0, 0, 0}, 8);
     m_shown = new SegmentedSwitch({tr("Answers"), tr("Loss and budget")}, tr("Answers or curves"), m_controls);
@@ -103,12 +95,10 @@ void AnswerPanel::buildControls() {
                           "random numbers in all rows"));
     connect(m_mode, &SegmentedSwitch::chosen, this, &AnswerPanel::write);
     row->addWidget(m_mode);
-    m_tokens = addField(row, tr("tokens"), 40, QString::number(m_jobs.writing().mostTokens));
-    m_tokens->setObjectName("answerTokens");
+    m_tokens = named("answerTokens", addField(row, tr("tokens"), 40, QString::number(m_jobs.writing().mostTokens)));
     m_tokens->setToolTip(tr("Length of the text; 0: only the loss of the expected answer is asked for"));
     m_mode->setCurrent(m_jobs.writing().temperature > 0 ? 1 : 0); // a rebuilt panel shows what is asked for
-    m_status = named("answerStatus", new ElidedLabel("quiet", Qt::ElideRight, m_controls));
-    row->addWidget(m_status, 1);
+    m_status = added(row, named("answerStatus", new ElidedLabel("quiet", Qt::ElideRight, m_controls)), 1);
 }
 
 QWidget* AnswerPanel::buildSampling() {
@@ -124,10 +114,9 @@ QWidget* AnswerPanel::buildSampling() {
 
 QLineEdit* AnswerPanel::addField(QLayout* layout, const QString& name, double width, const QString& value) {
     layout->addWidget(roleLabel(name, "fact", layout->parentWidget()));
-    QLineEdit* field = numberField(width, name, layout->parentWidget());
+    QLineEdit* field = added(layout, numberField(width, name, layout->parentWidget()));
     field->setText(value);
     connect(field, &QLineEdit::editingFinished, this, &AnswerPanel::write);
-    layout->addWidget(field);
     return field;
 }
 

@@ -131,8 +131,7 @@ AnswerRows::AnswerRows(Workbench& workbench, LiveAnswerJobs& jobs, QWidget* pare
     m_grid->setHorizontalSpacing(px(10));
     m_grid->setColumnStretch(kText, 1);
     m_grid->setColumnMinimumWidth(kText, px(110));
-    m_expected = named("expectedAnswer", new ElidedLabel("quiet", Qt::ElideRight, this));
-    m_grid->addWidget(m_expected, 0, kText);
+    m_expected = added(m_grid, named("expectedAnswer", new ElidedLabel("quiet", Qt::ElideRight, this)), 0, kText);
     for (int column = kBars; column < kColumns; ++column) {
         const Title& title = kTitles[static_cast<std::size_t>(column - kBars)];
         QLabel* label = roleLabel(tr(title.text), "section", this);

@@ -16,12 +16,10 @@ namespace kvscope {
 CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
     auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 6}, 4);
-    auto* facts = makeLayout<QGridLayout>(nullptr, {8, 0, 8, 0});
+    auto* facts = innerLayout<QGridLayout>(column, {8, 0, 8, 0});
     facts->setVerticalSpacing(px(appearance().compact ? 1 : 3));
-    m_name = new ElidedLabel("title", Qt::ElideMiddle, this);
-    facts->addWidget(m_name, 1, 0, 1, 2);
-    m_model = new ElidedLabel("quiet", Qt::ElideRight, this);
-    facts->addWidget(m_model, 2, 0, 1, 2);
+    m_name = added(facts, new ElidedLabel("title", Qt::ElideMiddle, this), 1, 0, 1, 2);
+    m_model = added(facts, new ElidedLabel("quiet", Qt::ElideRight, this), 2, 0, 1, 2);
     m_tokens = addFact(facts, tr("Tokens n"));
     m_layers = addFact(facts, tr("Layers"));
     m_heads = addFact(facts, tr("Query / KV heads"));
@@ -29,19 +27,15 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     m_stored = addFact(facts, tr("Stored as"));
     m_size = addFact(facts, tr("File"));
     m_check = addFact(facts, tr("Self-check"));
-    column->addLayout(facts);
     column->addSpacing(px(4));
     column->addWidget(separatorLine(this));
     column->addSpacing(px(4));
-    auto* headsBox = makeLayout<QVBoxLayout>(nullptr, {8, 0, 8, 0});
-    auto* heading = new QHBoxLayout;
-    heading->setSpacing(px(8));
+    auto* headsBox = innerLayout<QVBoxLayout>(column, {8, 0, 8, 0});
+    auto* heading = innerLayout<QHBoxLayout>(headsBox, {}, 8);
     heading->addWidget(roleLabel(tr("HEADS"), "section", this));
     heading->addWidget(makeMeasureBox(), 1);
-    headsBox->addLayout(heading);
     headsBox->addWidget(new HeadPicker(workbench, this));
     headsBox->addWidget(wrappedLabel(tr("rows: layers, columns: KV heads"), "quiet", this));
-    column->addLayout(headsBox);
     column->addStretch();
     connect(&m_workbench, &Workbench::captureChanged, this, &CapturePanel::refreshFacts);
     refreshFacts();
@@ -76,8 +70,7 @@ void CapturePanel::refreshMeasure() {
 QLabel* CapturePanel::addFact(QGridLayout* grid, const QString& name) {
     const int row = grid->rowCount();
     grid->addWidget(roleLabel(name, "fact", this), row, 0);
-    QLabel* value = numberLabel(12, QFont::Normal, this);
-    grid->addWidget(value, row, 1);
+    QLabel* value = added(grid, numberLabel(12, QFont::Normal, this), row, 1);
     return value;
 }
 

@@ -48,14 +48,10 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
         tr("Point at a token or select one: its rank, its score and the budget at which it flips stand here."), "quiet",
         this);
     column->addWidget(m_hint);
-    m_verdict = named("verdict", roleLabel({}, "section", this));
-    column->addWidget(m_verdict);
-    m_token = new ElidedLabel("title", Qt::ElideRight, this);
-    column->addWidget(m_token);
-    m_sentence = named("standing", wrappedLabel({}, "fact", this));
-    column->addWidget(m_sentence);
-    m_facts = new FactGrid(this, m_workbench.clock());
-    column->addWidget(m_facts);
+    m_verdict = added(column, named("verdict", roleLabel({}, "section", this)));
+    m_token = added(column, new ElidedLabel("title", Qt::ElideRight, this));
+    m_sentence = added(column, named("standing", wrappedLabel({}, "fact", this)));
+    m_facts = added(column, new FactGrid(this, m_workbench.clock()));
     m_flip = named("flipBudget", wordButton({}, this));
     m_flip->setToolTip(tr("Sets the budget: of all panes where they are linked, else of this one."));
     column->addSpacing(px(4));

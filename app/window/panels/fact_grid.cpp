@@ -15,10 +15,10 @@ FactGrid::FactGrid(QWidget* parent, Clock& clock)
 void FactGrid::show(const Facts& facts, bool areOutdated) {
     while (m_rows.size() < facts.size()) {
         const Row row{wrappedLabel({}, "fact", this), new LiveNumber(12, QFont::Normal, this, m_clock)};
-        auto* line = new QHBoxLayout; // of its own: a long value elsewhere takes no room from the name
+        // A line of its own: a long value elsewhere takes no room from the name.
+        auto* line = innerLayout<QHBoxLayout>(m_column);
         line->addWidget(row.name, 1);
         line->addWidget(row.value, 0, Qt::AlignRight | Qt::AlignVCenter);
-        m_column->addLayout(line);
         m_rows.push_back(row);
     }
     for (std::size_t i = 0; i < m_rows.size(); ++i) {

@@ -19,38 +19,25 @@
 namespace kvscope {
 
 FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
-    auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10});
+    auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10}, 6);
     setObjectName("panelBody");
-    column->setSpacing(px(6));
-    m_caption = new CaptureCaption(m_workbench, 1, this);
-    column->addWidget(m_caption);
-    auto* lead = new QHBoxLayout;
-    lead->setSpacing(px(14));
-    m_lead = named("leadError", new LiveNumber(24, QFont::Bold, this, m_workbench.clock()));
+    m_caption = added(column, new CaptureCaption(m_workbench, 1, this));
+    auto* lead = innerLayout<QHBoxLayout>(column, {}, 14);
+    m_lead = added(lead, named("leadError", new LiveNumber(24, QFont::Bold, this, m_workbench.clock())));
     m_lead->reserve(errorText(0.123));
     m_lead->setAccessibleName(tr("Relative output error"));
-    lead->addWidget(m_lead);
-    auto* definition = new QVBoxLayout;
-    definition->setSpacing(0);
+    auto* definition = innerLayout<QVBoxLayout>(lead, {}, 0, 1);
     for (QLabel* line : {roleLabel(tr("relative output error"), "label", this),
                          roleLabel(tr("‖z − a‖ / ‖a‖, mean over heads"), "quiet", this)}) {
         line->setWordWrap(true);
         definition->addWidget(line);
     }
-    lead->addLayout(definition, 1);
-    column->addLayout(lead);
-    m_warning = buildWarning();
-    column->addWidget(m_warning);
-    m_facts = new FactGrid(this, m_workbench.clock());
-    column->addWidget(m_facts);
-    m_evaluationNote = roleLabel({}, "quiet", this);
-    column->addWidget(m_evaluationNote);
-    m_notes = wrappedLabel({}, "quiet", this);
-    column->addWidget(m_notes);
-    m_secondCaption = new CaptureCaption(m_workbench.second(), 2, this);
-    column->addWidget(m_secondCaption);
-    m_secondFacts = named("secondFidelity", new FactGrid(this, m_workbench.clock()));
-    column->addWidget(m_secondFacts);
+    m_warning = added(column, buildWarning());
+    m_facts = added(column, new FactGrid(this, m_workbench.clock()));
+    m_evaluationNote = added(column, roleLabel({}, "quiet", this));
+    m_notes = added(column, wrappedLabel({}, "quiet", this));
+    m_secondCaption = added(column, new CaptureCaption(m_workbench.second(), 2, this));
+    m_secondFacts = added(column, named("secondFidelity", new FactGrid(this, m_workbench.clock())));
     for (CaptureCaption* caption : {m_caption, m_secondCaption}) caption->setContentsMargins({});
     column->addStretch();
 

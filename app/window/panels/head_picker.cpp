@@ -63,8 +63,6 @@ int HeadPicker::rowCount() const {
     return m_workbench.capture() ? static_cast<int>(m_workbench.capture()->info().layers.size()) : 0;
 }
 
-int HeadPicker::columnCount() const { return m_workbench.capture() ? m_workbench.capture()->info().numKvHeads : 0; }
-
 double HeadPicker::pitch() const {
     return std::clamp(px(264) / static_cast<double>(std::max(1, rowCount())), static_cast<double>(px(6)),
                       static_cast<double>(px(17)));
@@ -89,8 +87,6 @@ HeadPicker::Cell HeadPicker::cellAt(QPointF point) const {
             if (cellBox({row, column}).adjusted(0, 0, 1, 1).contains(point)) return {row, column};
     return {};
 }
-
-LayerIndex HeadPicker::layerOf(Cell cell) const { return m_workbench.capture()->info().layers[cell.row].layer; }
 
 HeadPicker::Cell HeadPicker::chosen() const {
     const auto& layers = m_workbench.capture()->info().layers;

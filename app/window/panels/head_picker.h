@@ -74,11 +74,11 @@ private:
         int row = -1, column = -1;
     };
     int rowCount() const;
-    int columnCount() const;
+    int columnCount() const { return m_workbench.capture() ? m_workbench.capture()->info().numKvHeads : 0; }
     QRectF cellBox(Cell cell) const;
     Cell cellAt(QPointF point) const;
     double pitch() const;
-    LayerIndex layerOf(Cell cell) const;
+    LayerIndex layerOf(Cell cell) const { return m_workbench.capture()->info().layers[cell.row].layer; }
     Cell chosen() const;
     std::optional<double> valueOf(Cell cell) const; ///< NaN where the measure has none
     QString factOf(Cell cell) const;

@@ -1,7 +1,6 @@
 // Rows are buttons, for keyboard and screen readers.
 #include "app/window/panels/lesson_list.h"
 
-#include "app/lessons/lesson.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
@@ -28,9 +27,7 @@ LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& less
     : QWidget(parent), m_workbench(workbench), m_lessons(lessons) {
     setObjectName("panelBody");
     auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 12}, 0);
-    m_rows = new QVBoxLayout;
-    m_rows->setSpacing(px(1));
-    column->addLayout(m_rows);
+    m_rows = innerLayout<QVBoxLayout>(column, {}, 1);
     column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &LessonList::refresh);
     refresh();
@@ -46,17 +43,15 @@ void LessonList::refresh() {
     const QString focusedRow = focused && focused->hasFocus() ? focused->objectName() : QString();
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         item->widget()->setObjectName({}); // its name goes to the new row
-        item->widget()->hide();
-        item->widget()->deleteLater();
+        discard(item->widget());
         delete item;
     }
     std::string group;
     for (const LessonFile& file : m_lessons) {
         if (file.lesson.group != group) {
             group = file.lesson.group;
-            QLabel* head = roleLabel(fromUtf8(group).toUpper(), "section", this);
+            QLabel* head = added(m_rows, roleLabel(fromUtf8(group).toUpper(), "section", this));
             head->setContentsMargins(px(8), px(10), 0, px(4));
-            m_rows->addWidget(head);
         }
         m_rows->addWidget(rowOf(file, &file == open));
     }
@@ -96,9 +91,8 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
     layout->addWidget(number);
     layout->addWidget(title, 1);
     if (answered) {
-        auto* check = new QLabel(row);
+        auto* check = added(layout, new QLabel(row));
         check->setPixmap(themedIcon("check", ink).pixmap(px(14), px(14)));
-        layout->addWidget(check);
     }
     connect(row, &QPushButton::clicked, this, [this, path = fromUtf8(file.path)] { emit chosen(path); });
     return row;

@@ -1,7 +1,6 @@
 // A lesson is read from the session whenever its source changes; the reader's progress lives beside the panel.
 #include "app/window/panels/lesson_panel.h"
 
-#include "app/lessons/lesson.h"
 #include "app/window/panels/lesson_parameters.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -91,12 +90,8 @@ void LessonPanel::clear() {
     m_place = nullptr;
     m_model = nullptr;
     m_try = nullptr;
-    if (m_body) {
-        m_body->hide();
-        m_body->deleteLater();
-    }
-    m_body = new QWidget(this);
-    m_column->addWidget(m_body);
+    discard(m_body);
+    m_body = added(m_column, new QWidget(this));
     makeLayout<QVBoxLayout>(m_body, {16, 8, 14, 16}, 6);
 }
 
@@ -127,9 +122,8 @@ void LessonPanel::build() {
     buildModel();
     if (!m_lesson->stops.empty()) buildStops();
     buildQuestion();
-    m_try = new QWidget(m_body);
+    m_try = added(column, new QWidget(m_body));
     makeLayout<QVBoxLayout>(m_try, {0, 0, 0, 0})->addWidget(new LessonParameters(m_workbench, *m_lesson, m_try));
-    column->addWidget(m_try);
     buildWays();
     column->addStretch();
     followStops();
@@ -142,23 +136,20 @@ void LessonPanel::buildModel() {
     m_model = new QWidget(m_body);
     auto* row = makeLayout<QHBoxLayout>(m_model, {0, 6, 0, 0}, 8);
     row->addWidget(wrappedLabel(tr("Its model does not run."), "quiet", m_model), 1);
-    auto* start = named("startModel", new QPushButton(tr("Start the model"), m_model));
+    auto* start = added(row, named("startModel", new QPushButton(tr("Start the model"), m_model)));
     start->setToolTip(tr("Needs a Python with torch: one is looked for, or made after a question. Until then the "
                          "answer is a recorded one."));
     connect(start, &QPushButton::clicked, this, &LessonPanel::modelWanted);
-    row->addWidget(start);
     m_body->layout()->addWidget(m_model);
 }
 
 void LessonPanel::buildStops() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
-    m_place = named("lessonPlace", roleLabel({}, "section", m_body));
+    m_place = added(column, named("lessonPlace", roleLabel({}, "section", m_body)));
     m_place->setContentsMargins(0, px(4), 0, 0);
-    column->addWidget(m_place);
     for (std::size_t i = 0; i < m_lesson->stops.size(); ++i) {
-        QPushButton* button = stopButton(m_lesson->stops[i], m_body);
+        QPushButton* button = added(column, stopButton(m_lesson->stops[i], m_body));
         button->setObjectName(QString("lessonStop%1").arg(i));
-        column->addWidget(button);
         m_stops.push_back(button);
         button->setFocusPolicy(Qt::TabFocus); // after a click, Space and arrows belong to the steps
         connect(button, &QPushButton::clicked, this, [this, i] { goToStop(i); });
@@ -187,8 +178,7 @@ void LessonPanel::buildWays() {
         return made;
     };
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
-    auto* row = makeLayout<QHBoxLayout>(nullptr, {0, 10, 0, 0}, 6);
-    column->addLayout(row);
+    auto* row = innerLayout<QHBoxLayout>(column, {0, 10, 0, 0}, 6);
     const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
     for (const int by : {-1, 1}) {
         const auto to = here ? here - m_lessons.data() + by : -1;
@@ -243,8 +233,6 @@ int LessonPanel::heightFor(int width) const {
 }
 
 int LessonPanel::leastWidth() const { return m_body->layout()->totalMinimumSize().width(); }
-
-int LessonPanel::parts() const { return m_lesson ? 1 + static_cast<int>(m_stops.size()) + (m_question ? 2 : 0) : 0; }
 
 void LessonPanel::showPart(int part) {
     m_part = part;

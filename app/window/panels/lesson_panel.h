@@ -28,7 +28,7 @@ public:
     bool stepStop(int by);
 
     /// For a lecture, a lesson has parts, shown one at a time: the text, every stop, the question, its answer.
-    int parts() const;
+    int parts() const { return m_lesson ? 1 + static_cast<int>(m_stops.size()) + (m_question ? 2 : 0) : 0; }
     void present();                     ///< shows the part that the reader has come to
     int part() const { return m_part; } ///< -1: all of them
     void showPart(int part);

@@ -109,10 +109,7 @@ void LessonParameters::refresh() {
 }
 
 void LessonParameters::rebuild(const ParameterTable& table, std::int64_t tokens) {
-    for (ParameterRow* row : m_rows) {
-        row->hide();
-        row->deleteLater();
-    }
+    for (ParameterRow* row : m_rows) discard(row);
     m_rows.clear();
     for (const std::string& name : m_names) {
         const ParameterTable& from = name == kBudget ? *budgetTable() : table;

@@ -38,13 +38,12 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     setAttribute(Qt::WA_StyledBackground);
     auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 4}, 2);
     column->addWidget(rowsArea(), 1);
-    m_add = named("addPolicy", wordButton(tr("Add a policy"), this));
+    m_add = added(column, named("addPolicy", wordButton(tr("Add a policy"), this)));
     m_add->setIcon(themedIcon("plus"));
     m_add->setProperty("look", "link");
     auto* menu = new QMenu(m_add);
     m_add->setMenu(menu);
     fillPolicyMenu(menu, m_workbench);
-    column->addWidget(m_add);
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &PaneList::refresh); // who made a recorded list is known now
     refresh();
@@ -56,9 +55,7 @@ QWidget* PaneList::rowsArea() {
     m_area->setMinimumWidth(px(184));
     auto* body = named("panelBody", new QWidget);
     auto* column = makeLayout<QVBoxLayout>(body, {0, 0, 0, 0});
-    m_rows = new QVBoxLayout;
-    m_rows->setSpacing(px(1));
-    column->addLayout(m_rows);
+    m_rows = innerLayout<QVBoxLayout>(column, {}, 1);
     column->addStretch();
     m_area->setWidget(body);
     return m_area;
@@ -86,16 +83,12 @@ void PaneList::rebuild(const ViewInput& input) {
     }
     QWidget* last = m_add;
     for (std::size_t pane = 0; pane < input.panes.size(); ++pane) {
-        QWidget* row = buildRow(static_cast<int>(pane), input.panes[pane]);
-        m_rows->addWidget(row);
+        QWidget* row = added(m_rows, buildRow(static_cast<int>(pane), input.panes[pane]));
         last = tabAfter(last, row);
     }
     QWidget::setTabOrder(last, m_add);
     if (focused >= 0) focusRow(focused);
-    for (QWidget* row : old) {
-        row->hide();
-        row->deleteLater();
-    }
+    for (QWidget* row : old) discard(row);
 }
 
 void PaneList::focusRow(int row) {
@@ -118,18 +111,14 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     row->setAccessibleName(
         tr("Pane %1, %2 %3").arg(QChar(data.letter)).arg(fromUtf8(data.policyName), fromUtf8(data.variant)));
     auto* layout = makeLayout<QHBoxLayout>(row, {8, 0, 2, 0}, 8);
-    auto* badge = new LetterBadge(18, row);
+    auto* badge = added(layout, new LetterBadge(18, row));
     badge->show(data.letter, data.policyId);
-    layout->addWidget(badge);
-    auto* name = new ElidedLabel(active ? "title" : "label", Qt::ElideRight, row);
+    auto* name = added(layout, new ElidedLabel(active ? "title" : "label", Qt::ElideRight, row));
     name->setFullText(fromUtf8(data.policyName));
-    layout->addWidget(name);
-    auto* variant = new ElidedLabel("quiet", Qt::ElideRight, row);
+    auto* variant = added(layout, new ElidedLabel("quiet", Qt::ElideRight, row), 1);
     variant->setFullText(fromUtf8(data.variant));
     variant->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // what the name leaves
-    layout->addWidget(variant, 1);
-    auto* remove = iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row);
-    layout->addWidget(remove);
+    auto* remove = added(layout, iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row));
     connect(row, &QPushButton::clicked, this,
             [this, pane] { m_workbench.change([pane](Session& s) { s.activePane = pane; }, tr("Active pane")); });
     connect(remove, &QToolButton::clicked, this, [this, pane] {

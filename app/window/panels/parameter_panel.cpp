@@ -45,9 +45,9 @@ QString shortNumber(double value, ParameterKind kind) {
 } // namespace
 
 ParameterPanel::ParameterPanel(QWidget* parent)
-    : QWidget(parent), m_search(new QLineEdit(this)), m_nothing(wrappedLabel({}, "quiet", this)),
+    : QWidget(parent), m_search(named("parameterSearch", new QLineEdit(this))),
+      m_nothing(wrappedLabel({}, "quiet", this)),
       m_layout(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, appearance().compact ? 0 : 2)) {
-    m_search->setObjectName("parameterSearch");
     m_search->setPlaceholderText(tr("Find a parameter"));
     m_search->setAccessibleName(tr("Find a parameter"));
     m_search->setClearButtonEnabled(true);
@@ -76,8 +76,7 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
 void ParameterPanel::rebuild(std::int64_t tokens) {
     for (QWidget* old : findChildren<QWidget*>(QRegularExpression("parameter(Row|Fold)"), Qt::FindDirectChildrenOnly)) {
         m_layout->removeWidget(old);
-        old->hide();
-        old->deleteLater();
+        discard(old);
         old->setObjectName({});
     }
     m_rows.clear();
@@ -111,11 +110,10 @@ void ParameterPanel::addFold(Stage stage) {
 }
 
 void ParameterPanel::addRow(const ParameterSpec& spec, std::int64_t tokens) {
-    auto* row = named("parameterRow", new ParameterRow(spec, tokens, this));
+    auto* row = added(m_layout, named("parameterRow", new ParameterRow(spec, tokens, this)));
     for (const auto wanted : {&ParameterRow::edited, &ParameterRow::resetWanted})
         connect(row, wanted, this, [this, row](const QString& text, bool dragging) { tryEdit(row, text, dragging); });
     connect(row, &ParameterRow::editingEnded, this, &ParameterPanel::editingEnded);
-    m_layout->addWidget(row);
     m_rows.push_back(row);
 }
 
@@ -174,9 +172,8 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
     grid->setHorizontalSpacing(px(6));
     grid->setVerticalSpacing(0);
     grid->setColumnStretch(1, 1);
-    m_changedBar = new QFrame(this);
+    m_changedBar = added(grid, new QFrame(this), 0, 0);
     m_changedBar->setFixedSize(px(3), px(16));
-    grid->addWidget(m_changedBar, 0, 0);
     m_reset = iconButton("reset", tr("Reset %1 to the variant's value").arg(fromUtf8(spec.label)), this);
     connect(m_reset, &QToolButton::clicked, this, [this] {
         emit resetWanted(m_reset->property("variant").toString(), false);
@@ -191,9 +188,8 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
         buildText();
     else
         buildNumber();
-    m_message = wrappedLabel({}, "error", this);
+    m_message = added(grid, wrappedLabel({}, "error", this), 2, 1, 1, 3);
     m_message->setVisible(false);
-    grid->addWidget(m_message, 2, 1, 1, 3);
     setToolTip(helpText());
     setTokens(tokens);
 }
@@ -231,8 +227,7 @@ void ParameterRow::buildNumber() {
 
     auto* fieldBox = new QHBoxLayout;
     fieldBox->setSpacing(px(4));
-    m_field = numberField(74, fromUtf8(m_spec.label), this);
-    fieldBox->addWidget(m_field);
+    m_field = added(fieldBox, numberField(74, fromUtf8(m_spec.label), this));
     if (const std::string unit = unitBeside(m_spec); !unit.empty())
         fieldBox->addWidget(roleLabel(unit == "tokens" ? "tok" : fromUtf8(unit), "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
@@ -245,9 +240,8 @@ void ParameterRow::buildNumber() {
         }
     });
 
-    m_slider = new ValueSlider(this);
+    m_slider = added(grid, new ValueSlider(this), 1, 1, 1, 2);
     m_slider->setAccessibleName(fromUtf8(m_spec.label));
-    grid->addWidget(m_slider, 1, 1, 1, 2);
     connect(m_slider, &ValueSlider::edited, this, [this](double value) {
         emit edited(shortNumber(value, m_spec.kind), true); // until the slider says that the step has ended
     });
@@ -261,9 +255,8 @@ void ParameterRow::buildNumber() {
 void ParameterRow::buildText() {
     auto* grid = static_cast<QGridLayout*>(layout());
     grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1, 1, 2);
-    m_field = new ValueField(this);
+    m_field = added(grid, new ValueField(this), 1, 1, 1, 3);
     m_field->setAccessibleName(fromUtf8(m_spec.label));
-    grid->addWidget(m_field, 1, 1, 1, 3);
     connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed()); });
 }
 
@@ -299,8 +292,7 @@ void ParameterRow::buildChoice() {
 
 void ParameterRow::buildFlag() {
     auto* grid = static_cast<QGridLayout*>(layout());
-    m_flag = new QCheckBox(fromUtf8(m_spec.label), this);
-    grid->addWidget(m_flag, 0, 1, 1, 2);
+    m_flag = added(grid, new QCheckBox(fromUtf8(m_spec.label), this), 0, 1, 1, 2);
     connect(m_flag, &QCheckBox::clicked, this, [this](bool on) {
         emit edited(on ? "true" : "false", false);
         emit editingEnded();

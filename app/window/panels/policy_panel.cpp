@@ -35,33 +35,25 @@ PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
 
 void PolicyPanel::build() {
     auto* column = makeLayout<QVBoxLayout>(this, {10, 12, 16, 16}, 6);
-    auto* head = makeLayout<QHBoxLayout>(nullptr, {8, 0, 0, 0}, 8);
-    m_badge = new LetterBadge(20, this);
-    head->addWidget(m_badge);
-    m_title = new ElidedLabel("policyTitle", Qt::ElideRight, this);
-    head->addWidget(m_title);
-    m_variant = chipButton({}, "plain", this);
+    auto* head = innerLayout<QHBoxLayout>(column, {8, 0, 0, 0}, 8);
+    m_badge = added(head, new LetterBadge(20, this));
+    m_title = added(head, new ElidedLabel("policyTitle", Qt::ElideRight, this));
+    m_variant = added(head, chipButton({}, "plain", this));
     m_variant->setMenu(new QMenu(m_variant));
     m_variant->setToolTip(tr("Variants: the same policy as the paper, the authors' code or a library has it"));
-    head->addWidget(m_variant);
     head->addStretch();
-    m_more = iconButton("more", tr("More for this pane"), this);
+    m_more = added(head, iconButton("more", tr("More for this pane"), this));
     m_more->setPopupMode(QToolButton::InstantPopup);
     m_more->setMenu(new QMenu(m_more));
     fillMore();
-    head->addWidget(m_more);
-    column->addLayout(head);
 
     m_parameterBox = new QWidget(this);
     auto* box = makeLayout<QVBoxLayout>(m_parameterBox, {0, 4, 0, 0});
-    auto* title = makeLayout<QHBoxLayout>(nullptr, {8, 0, 0, 0});
+    auto* title = innerLayout<QHBoxLayout>(box, {8, 0, 0, 0});
     title->addStretch();
-    m_resetAll = new QPushButton(tr("Reset all"), this);
+    m_resetAll = added(title, new QPushButton(tr("Reset all"), this));
     m_resetAll->setProperty("look", "link");
-    title->addWidget(m_resetAll);
-    box->addLayout(title);
-    m_parameters = new ParameterPanel(this);
-    box->addWidget(m_parameters);
+    m_parameters = added(box, new ParameterPanel(this));
     column->addWidget(m_parameterBox);
     connect(m_parameters, &ParameterPanel::edited, this,
             [this](const ParameterValues& values, const QString& label, bool dragging) {
@@ -77,9 +69,8 @@ void PolicyPanel::build() {
             tr("Reset all"));
     });
 
-    m_recorded = named("recordedFacts", new FactGrid(this));
+    m_recorded = added(column, named("recordedFacts", new FactGrid(this)));
     m_recorded->setContentsMargins(px(8), px(4), 0, 0);
-    column->addWidget(m_recorded);
     column->addStretch();
 }
 

@@ -66,12 +66,9 @@ StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget*
     setAttribute(Qt::WA_StyledBackground);
     setFixedHeight(px(24));
     auto* row = makeLayout<QHBoxLayout>(this, {16, 0, 16, 0});
-    m_left = new ElidedLabel("status", Qt::ElideRight, this);
-    row->addWidget(m_left, 1);
-    m_engine = new EngineChooser(m_workbench, engines, this);
-    row->addWidget(m_engine);
-    m_right = new LiveNumber(11, QFont::Normal, this, m_workbench.clock());
-    row->addWidget(m_right);
+    m_left = added(row, new ElidedLabel("status", Qt::ElideRight, this), 1);
+    m_engine = added(row, new EngineChooser(m_workbench, engines, this));
+    m_right = added(row, new LiveNumber(11, QFont::Normal, this, m_workbench.clock()));
     m_workbench.tell(this, &StatusLine::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
                      &Workbench::engineChanged);
     refresh();
@@ -159,43 +156,34 @@ void EngineChooser::showCounts() {
 void EngineChooser::fillMenu() {
     menu()->clear();
     qDeleteAll(menu()->findChildren<QActionGroup*>());
-    addEngines();
-    menu()->addSeparator();
-    addArithmetics();
-}
-
-void EngineChooser::addEngines() {
-    auto* group = new QActionGroup(menu());
-    for (const EngineOffer& offer : engineOffers()) {
-        QString label = fromUtf8(offer.title);
-        if (!offer.missing.empty()) label += " – " + fromUtf8(offer.missing);
-        QAction* action = menu()->addAction(label);
-        action->setActionGroup(group);
-        action->setObjectName("engine_" + fromUtf8(offer.name));
-        action->setCheckable(true);
-        action->setChecked(m_controller.current().name == offer.name);
-        action->setEnabled(offer.missing.empty());
-        action->setToolTip(offer.remedy.empty() ? tr("The same lists on every engine in exact arithmetic")
-                                                : fromUtf8(offer.remedy));
-        connect(action, &QAction::triggered, this, [this, name = offer.name] { m_controller.choose(name); });
-    }
-}
-
-void EngineChooser::addArithmetics() {
-    auto* group = new QActionGroup(menu());
-    const auto add = [&](const char* name, const QString& label, const QString& tip, Arithmetic arithmetic) {
-        QAction* action = menu()->addAction(label);
+    const auto add = [this](QActionGroup* group, const QString& name, const QString& label, const QString& tip,
+                            bool isChosen, const std::function<void()>& choose) {
+        QAction* action = menu()->addAction(label, this, choose);
         action->setActionGroup(group);
         action->setObjectName(name);
         action->setCheckable(true);
-        action->setChecked(m_controller.current().arithmetic == arithmetic);
+        action->setChecked(isChosen);
         action->setToolTip(tip);
-        connect(action, &QAction::triggered, this, [this, arithmetic] { m_controller.chooseArithmetic(arithmetic); });
+        return action;
     };
-    add("arithmetic_exact", tr("Exact: lists comparable to the last token"),
-        tr("Sums in double, rounded once: the same lists on every engine and machine"), Arithmetic::Exact);
-    add("arithmetic_fast", tr("Fast: float sums, lists may differ"),
-        tr("Float sums where they pay, tensor cores on a GPU; outside the index contract"), Arithmetic::Fast);
+    auto* engines = new QActionGroup(menu());
+    for (const EngineOffer& offer : engineOffers()) {
+        QString label = fromUtf8(offer.title);
+        if (!offer.missing.empty()) label += " – " + fromUtf8(offer.missing);
+        add(engines, "engine_" + fromUtf8(offer.name), label,
+            offer.remedy.empty() ? tr("The same lists on every engine in exact arithmetic") : fromUtf8(offer.remedy),
+            m_controller.current().name == offer.name, [this, name = offer.name] { m_controller.choose(name); })
+            ->setEnabled(offer.missing.empty());
+    }
+    menu()->addSeparator();
+    auto* arithmetics = new QActionGroup(menu());
+    const Arithmetic now = m_controller.current().arithmetic;
+    add(arithmetics, "arithmetic_exact", tr("Exact: lists comparable to the last token"),
+        tr("Sums in double, rounded once: the same lists on every engine and machine"), now == Arithmetic::Exact,
+        [this] { m_controller.chooseArithmetic(Arithmetic::Exact); });
+    add(arithmetics, "arithmetic_fast", tr("Fast: float sums, lists may differ"),
+        tr("Float sums where they pay, tensor cores on a GPU; outside the index contract"), now == Arithmetic::Fast,
+        [this] { m_controller.chooseArithmetic(Arithmetic::Fast); });
 }
 
 } // namespace kvscope

@@ -45,8 +45,6 @@ public:
 private:
     void refresh();
     void fillMenu();
-    void addEngines();
-    void addArithmetics();
 
     Workbench& m_workbench;
     EngineController& m_controller;

@@ -45,23 +45,20 @@ StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m
     setObjectName("panelBody");
     setAttribute(Qt::WA_StyledBackground);
     auto* column = makeLayout<QVBoxLayout>(this, {16, 8, 16, 8}, 4);
-    m_title = named("stepTitle", roleLabel({}, "section", this));
-    column->addWidget(m_title);
-    m_caption = named("stepCaption", new Caption(this));
+    m_title = added(column, named("stepTitle", roleLabel({}, "section", this)));
+    m_caption = added(column, named("stepCaption", new Caption(this)), 1);
     m_caption->setProperty("role", "caption");
     m_caption->setTextFormat(Qt::PlainText);
     m_caption->setWordWrap(true);
     m_caption->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
     m_caption->setMinimumHeight(px(42)); // two lines, so that a short caption does not move the buttons
-    column->addWidget(m_caption, 1);
     column->addWidget(buildTransport());
     connect(&m_driver, &StepDriver::changed, this, &StepPlayer::refresh);
     refresh();
 }
 
 QToolButton* StepPlayer::button(const char* icon, const QString& tip, const char* name) {
-    QToolButton* made = iconButton(icon, tip, this);
-    made->setObjectName(name);
+    QToolButton* made = named(name, iconButton(icon, tip, this));
     made->setProperty("look", "transport");
     made->setFixedSize(px(30), px(28));
     return made;
@@ -79,13 +76,10 @@ QWidget* StepPlayer::buildTransport() {
     m_last = button("step_last", tr("To the end"), "stepLast");
     for (QToolButton* one : {m_first, m_back, m_play, m_forward, m_last}) row->addWidget(one);
     row->addSpacing(px(8));
-    m_scrubber = named("stepScrubber", new StepScrubber(bar));
-    row->addWidget(m_scrubber, 1);
-    m_count = named("stepCount", numberLabel(13, QFont::Bold, bar));
-    row->addWidget(m_count);
+    m_scrubber = added(row, named("stepScrubber", new StepScrubber(bar)), 1);
+    m_count = added(row, named("stepCount", numberLabel(13, QFont::Bold, bar)));
     row->addSpacing(px(8));
-    m_speed = named("stepSpeed", new SegmentedSwitch({tr("½×"), tr("1×"), tr("2×")}, tr("Speed"), bar));
-    row->addWidget(m_speed);
+    m_speed = added(row, named("stepSpeed", new SegmentedSwitch({tr("½×"), tr("1×"), tr("2×")}, tr("Speed"), bar)));
     connect(m_first, &QToolButton::clicked, this, [this] { m_driver.goTo(0); });
     connect(m_back, &QToolButton::clicked, this, [this] { m_driver.stepBy(-1); });
     connect(m_play, &QToolButton::clicked, &m_driver, &StepDriver::toggle);

@@ -27,11 +27,10 @@ TopBar::TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
 
 void TopBar::build(WindowActions& actions) {
     auto* row = makeLayout<QHBoxLayout>(this, {8, 0, 12, 0}, 6);
-    m_menus = new QMenuBar(this);
+    m_menus = added(row, new QMenuBar(this));
     m_menus->setNativeMenuBar(false);
     m_menus->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     actions.fillMenus(m_menus);
-    row->addWidget(m_menus);
     row->addStretch(1);
     m_layout = new SegmentedSwitch({tr("Explore head"), tr("Compare policies"), tr("Teach"), tr("Whole model")},
                                    tr("Layout"), this);
@@ -55,8 +54,7 @@ void TopBar::build(WindowActions& actions) {
     row->addSpacing(px(6));
     buildFind();
     row->addWidget(m_find);
-    m_export = new QPushButton(themedIcon("export"), tr("Export"), this);
-    row->addWidget(m_export);
+    m_export = added(row, new QPushButton(themedIcon("export"), tr("Export"), this));
     connect(m_export, &QPushButton::clicked, actions.byName("export"), &QAction::trigger);
     connect(m_layout, &SegmentedSwitch::chosen, this, [this](int index) {
         const auto layout = static_cast<WindowLayout>(index); // the texts are in the order of the layouts

@@ -117,8 +117,8 @@ std::vector<RankedHead> worstHeads(const HeadGridData& data) {
 double WorstHeads::Row::difference() const { return other ? value - *other : NAN; }
 
 WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
-    : QWidget(parent), m_workbench(workbench), m_other(workbench, this), m_table(new QTableView(this)),
-      m_what(new ElidedLabel("quiet", Qt::ElideRight, this)) {
+    : QWidget(parent), m_workbench(workbench), m_other(workbench, this),
+      m_table(named("worstHeads", new QTableView(this))), m_what(new ElidedLabel("quiet", Qt::ElideRight, this)) {
     setObjectName("panelBody");
     setAttribute(Qt::WA_StyledBackground);
     auto* column = makeLayout<QVBoxLayout>(this, {10, 4, 0, 0}, 4);
@@ -134,7 +134,6 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
 }
 
 void WorstHeads::buildTable() {
-    m_table->setObjectName("worstHeads");
     m_table->setModel(&m_model);
     m_table->setItemDelegate(new NumberDelegate([this](int row) { return isVisited(row); }, this));
     m_table->setItemDelegateForColumn(kBarColumn, new BarDelegate(m_rows, this));

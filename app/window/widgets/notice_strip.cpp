@@ -100,12 +100,10 @@ void NoticeStrip::build(Notice& notice) {
     row->setProperty("tone", look.name);
     row->installEventFilter(this);
     auto* layout = makeLayout<QHBoxLayout>(row, {12, 5, 8, 5}, 8);
-    auto* icon = new QLabel(row);
+    auto* icon = added(layout, new QLabel(row));
     icon->setPixmap(themedIcon(look.icon, look.colour).pixmap(px(16), px(16)));
-    layout->addWidget(icon);
-    QLabel* label = named("message", wrappedLabel(notice.message, "notice", row));
+    QLabel* label = added(layout, named("message", wrappedLabel(notice.message, "notice", row)), 1);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    layout->addWidget(label, 1);
     for (const Action& action : notice.actions) {
         auto* button = new QPushButton(action.text, row);
         connect(button, &QPushButton::clicked, this, [this, id = notice.id, run = action.run] {
@@ -114,9 +112,8 @@ void NoticeStrip::build(Notice& notice) {
         });
         layout->addWidget(button);
     }
-    auto* close = iconButton("close", tr("Close this message"), row);
+    auto* close = added(layout, iconButton("close", tr("Close this message"), row));
     connect(close, &QToolButton::clicked, this, [this, id = notice.id] { dismiss(id); });
-    layout->addWidget(close);
     m_rows->addWidget(row);
     row->show(); // a hidden row has no height in the layout
 }
@@ -137,8 +134,7 @@ void NoticeStrip::dismiss(const QString& id) {
     m_notices.erase(found);
     gone->row->setObjectName({});
     m_rows->removeWidget(gone->row);
-    gone->row->hide();
-    gone->row->deleteLater();
+    discard(gone->row);
     setVisible(!m_notices.empty());
     place();
 }

@@ -1,7 +1,6 @@
 // Small widgets of panels, styled by the style sheet; only the badge paints itself.
 #include "app/window/widgets/small_widgets.h"
 
-#include "app/window/style/appearance.h"
 #include "views/common/policy_style.h"
 
 #include <QHash>
@@ -131,6 +130,12 @@ QWidget* tabAfter(QWidget* before, QWidget* place) {
         before = stop;
     }
     return before;
+}
+
+void discard(QWidget* widget) {
+    if (!widget) return;
+    widget->hide();
+    widget->deleteLater();
 }
 
 void repolish(QWidget* widget) {

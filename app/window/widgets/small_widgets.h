@@ -2,6 +2,7 @@
 
 #include "app/window/style/appearance.h"
 
+#include <QBoxLayout>
 #include <QFrame>
 #include <QLabel>
 #include <QLineEdit>
@@ -23,9 +24,23 @@ template <class Layout> Layout* makeLayout(QWidget* widget, const QMargins& marg
     return layout;
 }
 
+/// The same at the end of a box.
+template <class Layout>
+Layout* innerLayout(QBoxLayout* box, const QMargins& margins = {}, int spacing = -1, int stretch = 0) {
+    auto* layout = makeLayout<Layout>(nullptr, margins, spacing);
+    box->addLayout(layout, stretch);
+    return layout;
+}
+
 /// The widget under the name by which the style sheet and tests find it.
 template <class Widget> Widget* named(const char* name, Widget* widget) {
     widget->setObjectName(name);
+    return widget;
+}
+
+/// The widget in its place at the end of a layout or of a stack; `where` as addWidget takes it.
+template <class Place, class Widget, class... Where> Widget* added(Place* place, Widget* widget, Where... where) {
+    place->addWidget(widget, where...);
     return widget;
 }
 
@@ -60,6 +75,7 @@ void setWrong(QLineEdit* field, bool wrong);
 /// Tab goes from `before` to what it reaches in `place`, in the present order. Returns the last of it; `before` without
 /// any. New widgets are last in the whole window until then.
 QWidget* tabAfter(QWidget* before, QWidget* place);
+void discard(QWidget* widget);  ///< hidden now, deleted once none of its functions runs; null: nothing
 void repolish(QWidget* widget); ///< a property that the style sheet reads has changed
 
 /// The letter of a pane on its policy's colour.

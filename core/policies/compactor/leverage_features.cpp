@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
-#include "core/engine/leverage.h"
 #include "core/parameters/parameter_rows.h"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include "core/base/error.h"
 #include "core/base/portable_log.h"
 #include "core/base/portable_math.h"
-#include "core/policies/score/score_feature.h"
 
 #include <fmt/format.h>
 
