@@ -53,12 +53,18 @@ public:
     }
 
 private:
+    Tensor cachedKeys() const {
+        const Tensor& all = m_whole.keys;
+        return all.empty() ? Tensor({all.size(0), std::ssize(m_cache.front()), all.size(2)}, {})
+                           : m_whole.engine.gatherRows(all, m_cache);
+    }
+
     PolicyInput stepInput(TokenIndex end, const Checkpoint& checkpoint) const {
         const Engine& engine = m_whole.engine;
         const std::int64_t seen =
             m_whole.queries.empty() ? 0 : std::min<std::int64_t>(end - m_whole.firstQuery, m_whole.queries.size(1));
         return PolicyInput{.engine = engine,
-                           .keys = engine.gatherRows(m_whole.keys, m_cache),
+                           .keys = cachedKeys(),
                            .values = m_whole.values.empty() ? Tensor() : engine.gatherRows(m_whole.values, m_cache),
                            .queries = seen > 0 ? engine.rows(m_whole.queries, 0, seen) : Tensor(),
                            .firstQuery = m_whole.firstQuery,

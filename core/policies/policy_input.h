@@ -29,7 +29,7 @@ struct ChoiceMemo {
 /// cache plus the current block.
 struct PolicyInput {
     const Engine& engine;
-    Tensor keys;               ///< [Hkv, m, d] post-RoPE
+    Tensor keys;               ///< [Hkv, m, d] post-RoPE; without Need::Keys the shape alone
     Tensor values;             ///< [Hkv, m, dv]; may be empty for a policy that does not need values
     Tensor queries;            ///< [Hq, w, d] the last w queries before `end`; empty when none was captured
     TokenIndex firstQuery = 0; ///< time position of the first of them

@@ -3,6 +3,7 @@
 #include "core/run/layer_work.h"
 
 #include "core/capture/named_dataset.h"
+#include "core/capture/rope.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy_needs.h"
 #include "core/policies/policy_run.h"
@@ -126,18 +127,32 @@ LayerWork::LayerWork(const Engine& engine, StageCache& cache, const std::string&
     : m_engine(engine), m_cache(cache), m_ofCapture(prefix), m_prefix(prefixOf(prefix, layer)), m_capture(capture),
       m_layer(capture.info().layerInfo(layer)) {}
 
+std::string LayerWork::keyOf(TensorRole role) const {
+    return fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
+}
+
+/// Keys before RoPE are derived from keys that are there, where the file would be read for them again.
+HostTensor LayerWork::read(TensorRole role, const Checkpoint& checkpoint) const {
+    const bool derived = role == TensorRole::KeysPreRope && m_layer.hasRope && !m_layer.hasKeysPreRope;
+    const std::vector<float>& frequencies = m_capture.inverseFrequencies(m_layer.layer);
+    if (!derived || frequencies.empty() || !m_cache.has(keyOf(TensorRole::Keys)))
+        return m_capture.read(m_layer.layer, role, checkpoint);
+    HostTensor keys = m_engine.download(tensor(TensorRole::Keys, checkpoint));
+    rotateBack(keys, m_capture.tokens().positions, frequencies, m_capture.info().rope);
+    return keys;
+}
+
 Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds) const {
-    const std::string key = fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
     const auto make = [&] {
         const auto rows = m_capture.rows(m_layer.layer, role);
         if (rows && rows->shape()[1] > kMostRowsInMemory) {
             Tensor tensor = m_engine.onDemand(rows);
             return StageCache::Made<Tensor>{tensor, tensor.storage()->isOnDemand() ? 0 : bytesOf(tensor.shape())};
         }
-        Tensor tensor = m_engine.upload(m_capture.read(m_layer.layer, role, checkpoint));
+        Tensor tensor = m_engine.upload(read(role, checkpoint));
         return StageCache::Made<Tensor>{tensor, bytesOf(tensor.shape())};
     };
-    const auto made = timed([&] { return m_cache.get<Tensor>(key, checkpoint, make); });
+    const auto made = timed([&] { return m_cache.get<Tensor>(keyOf(role), checkpoint, make); });
     if (milliseconds) *milliseconds += made.milliseconds;
     return *made.value;
 }
@@ -159,9 +174,12 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Checkpoint& ch
     };
     const std::int64_t firstCaptured = m_capture.info().numTokens - m_layer.queryCount;
     const auto wants = [&](Need need) { return policyNeeds(result.request.policy, need); };
+    const std::int64_t kvHeads = m_capture.info().numKvHeads, width = m_capture.info().headDim;
+    // First, where a measure reads them later: keys before RoPE are then derived from them.
+    const bool wantsKeys = wants(Need::Keys) || (wants(Need::PreRopeKeys) && result.request.measure);
     const bool wantsQueries = wants(Need::Queries) && firstCaptured < cut.token;
     return PolicyInput{.engine = m_engine,
-                       .keys = seen(TensorRole::Keys),
+                       .keys = wantsKeys ? seen(TensorRole::Keys) : Tensor({kvHeads, cut.token, width}, {}),
                        .values = wants(Need::Values) ? seen(TensorRole::Values) : Tensor(),
                        .queries = wantsQueries ? m_engine.rows(tensor(TensorRole::Queries, checkpoint, &milliseconds),
                                                                0, cut.token - firstCaptured)

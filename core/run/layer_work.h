@@ -53,6 +53,7 @@ private:
     struct Chosen;
     struct Scored;
 
+    HostTensor read(TensorRole role, const Checkpoint& checkpoint) const;
     PolicyInput policyInput(const RunResult& result, const Checkpoint& checkpoint, double& milliseconds) const;
     void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;
     std::shared_ptr<const Timed<Features>> features(RunResult& result, const Policy& policy,
@@ -70,6 +71,7 @@ private:
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     /// Adds the moved cache when the result uses positions in the cache.
     FidelityInput left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const;
+    std::string keyOf(TensorRole role) const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;
 
     const Engine& m_engine;

@@ -40,7 +40,8 @@ std::vector<TensorRole> rolesOf(Points points) {
     };
     const bool measured = any([](const GridPoint& point) { return point.run.measure; });
     const RunRequest& run = points.front().run;
-    std::vector<TensorRole> roles = {TensorRole::Keys};
+    std::vector<TensorRole> roles;
+    if (measured || needed(Need::Keys)) roles.push_back(TensorRole::Keys);
     if (measured || needed(Need::Values)) roles.push_back(TensorRole::Values);
     if (run.capture->info().layerInfo(run.layer).queryCount > 0 && (measured || needed(Need::Queries)))
         roles.push_back(TensorRole::Queries);

@@ -127,6 +127,12 @@ StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& ch
     }
 }
 
+bool StageCache::has(const std::string& key) const {
+    const std::lock_guard lock(m_state->mutex);
+    const auto at = m_state->entries.find(key);
+    return at != m_state->entries.end() && at->second.value;
+}
+
 void StageCache::drop(const std::string& prefix) {
     std::vector<Erased> dropped;
     const std::lock_guard lock(m_state->mutex);

@@ -47,6 +47,7 @@ public:
         return std::static_pointer_cast<const T>(value);
     }
 
+    bool has(const std::string& key) const; ///< a finished value
     /// Drops every finished value whose key starts with `prefix`.
     void drop(const std::string& prefix);
     std::size_t bytes() const;

@@ -114,6 +114,21 @@ private slots:
                 }
     }
 
+    /// One thread computes blocks two at a time and widens their keys and values once, many threads one by one.
+    void blocksAtOnceSumAsAlone() {
+        std::mt19937 generator(6);
+        const auto together = makeCpuEngine(1), alone = makeCpuEngine(8);
+        for (const auto& [name, in] : layers())
+            for (const std::size_t sets : {2, 4}) {
+                const Layer a{in, *together}, b{in, *alone};
+                RecentSums ofA(a.logSumExps), ofB(b.logSumExps);
+                for (const unsigned percent : {40U, 60U}) {
+                    const auto kept = randomSets(sets, percent, generator);
+                    QVERIFY2(sameBits(a.numbers(kept, ofA), b.numbers(kept, ofB)), name.c_str());
+                }
+            }
+    }
+
     /// Tokens come and go, in small and large steps, on every instruction set.
     void noSetLeavesATrace() {
         const unsigned seed = QRandomGenerator::global()->generate();

@@ -1,5 +1,6 @@
 // The sweep: which rows come, in which order, what they hold, and what is refused before anything runs.
 #include "core/base/error.h"
+#include "core/run/run_grid.h"
 #include "core/studies/sweep.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
@@ -43,7 +44,11 @@ struct Fixture {
 /// A random capture that counts what is read, and whose layers can be slow or broken.
 class WatchedCapture final : public CaptureReader {
 public:
-    explicit WatchedCapture(std::uint64_t seed) : m_capture(makeRandomCapture(seed, 100, 2, 4, 2, 8)) {}
+    explicit WatchedCapture(std::uint64_t seed, std::vector<float> frequencies = {})
+        : m_capture(makeRandomCapture(seed, 100, 2, 4, 2, 8)) {
+        for (LayerInfo& layer : m_capture->captureInfo.layers) layer.hasRope = !frequencies.empty();
+        m_capture->frequencies = std::move(frequencies);
+    }
 
     const CaptureInfo& info() const override { return m_capture->info(); }
     const TokenTable& tokens() const override { return m_capture->tokens(); }
@@ -81,7 +86,7 @@ public:
     }
 
 private:
-    std::shared_ptr<const CaptureReader> m_capture;
+    std::shared_ptr<MemoryCapture> m_capture;
     std::int64_t m_broken = -1, m_endless = -1;
     mutable std::mutex m_mutex;
     mutable std::condition_variable m_changed;
@@ -250,6 +255,51 @@ private slots:
             for (const TensorRole role :
                  {TensorRole::Keys, TensorRole::Values, TensorRole::Queries, TensorRole::KeysPreRope})
                 QCOMPARE(watched->reads(LayerIndex(layer), role), 1); // handed over, not read again
+    }
+
+    // Nobody reads keys whose number alone counts, or keys a second time for those before RoPE.
+    void keysAreReadAtMostOnce_data() {
+        QTest::addColumn<QString>("policy");
+        QTest::addColumn<bool>("measured");
+        QTest::addColumn<int>("keys");
+        QTest::addColumn<int>("keysPreRope");
+        QTest::newRow("compactor") << "compactor" << false << 1 << 0;
+        QTest::newRow("a formula of both") << "score:leverage + knorm" << false << 1 << 0;
+        QTest::newRow("leverage") << "leverage" << false << 0 << 1;
+        QTest::newRow("leverage in blocks") << "leverage,prompt_block=32" << false << 0 << 1;
+        QTest::newRow("leverage, measured") << "leverage" << true << 1 << 0;
+        QTest::newRow("a formula of leverage") << "score:leverage" << false << 0 << 1;
+        QTest::newRow("uniform") << "uniform" << false << 0 << 0;
+        QTest::newRow("uniform in blocks") << "uniform,prompt_block=32" << false << 0 << 0;
+        QTest::newRow("uniform, measured") << "uniform" << true << 1 << 0;
+    }
+
+    void keysAreReadAtMostOnce() {
+        QFETCH(QString, policy);
+        QFETCH(bool, measured);
+        QFETCH(int, keys);
+        QFETCH(int, keysPreRope);
+        const auto watched = std::make_shared<WatchedCapture>(1, std::vector<float>{1, 0.5, 0.25, 0.125});
+        RunRequest request;
+        request.capture = watched;
+        request.policy = PolicySpec::parse(policy.toStdString());
+        request.budget = Budget::parse("0.5");
+        request.cut = Cut::resolve("75", *watched);
+        request.measure = measured;
+        std::vector<GridPoint> points(2, GridPoint{request});
+        points[1].run.layer = LayerIndex(1);
+        std::vector<Selection> kept;
+        runGrid(LayerRunner(makeCpuEngine(1)), points, {},
+                {[&](std::size_t, const auto& result, const Checkpoint&) { kept.push_back(result->selection); }});
+        for (const int layer : {0, 1}) {
+            QCOMPARE(watched->reads(LayerIndex(layer), TensorRole::Keys), keys);
+            QCOMPARE(watched->reads(LayerIndex(layer), TensorRole::KeysPreRope), keysPreRope);
+            points[layer].run.measure = false;
+            const LayerRunner alone(makeCpuEngine(1));
+            if (keys > 0 && !measured) // those before RoPE as the file's reader makes them
+                alone.tensor(watched, LayerIndex(layer), TensorRole::KeysPreRope, {});
+            QVERIFY(alone.run(points[layer].run, {})->selection.sameLists(kept[layer]));
+        }
     }
 
     // A layer that is left gives its memory to the next ones; it is read again for whoever asks later.

@@ -22,7 +22,7 @@ constexpr double kLargestShift = 1 << 16;    // a float log-sum-exp this large s
 constexpr double kSmallestMass = 1.0 / 64;
 constexpr double kFloatUnit = 0x1p-24;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kPanelsPerStep = 128; // some milliseconds between checkpoints
+constexpr double kLogitsPerStep = 1 << 17; // some milliseconds between checkpoints
 
 /// The rounding mode of this thread, for as long as this lives.
 class DirectedRounding {
@@ -142,38 +142,60 @@ double* KeptSumsPass::blockSums(const QueryBlock& queries) const {
     return m_sums->sums.data() + m_input.keys.size(0) + block * blockSize(m_input);
 }
 
-std::optional<LaneSums> KeptSumsPass::compute(const QueryBlock& queries, const HeadCache& cache,
-                                              Progress& progress) const {
-    const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2), w = m_input.queries.size(1);
+/// The queries of a block side by side, and their sums.
+struct KeptSumsPass::Block {
+    std::vector<QueryLane> queries;
+    QueryBlock of;
+    LaneBlock lanes;
+    LogitMask mask;
+    double anchor;
+    double* sums; ///< [dv + 5, lanes]
+    std::array<double, kMaxLanes> shifts;
+};
+
+KeptSumsPass::Block KeptSumsPass::blockOf(const QueryBlock& queries) const {
     const HeadRows own(m_input.queries, queries.head, queries.begin, queries.end);
     const std::vector<QueryLane> list = queryLanesOf(m_input, queries, own);
-    const LaneBlock block(rowsOf(list), d);
-    const std::int64_t lanes = block.lanes();
-    LaneSums result{lanes, std::vector<double>(static_cast<std::size_t>(dv * lanes)), {}, {}, {}};
-    result.shifts.fill(kLargestShift); // padding has no shares
-    for (std::size_t lane = 0; lane < list.size(); ++lane)
-        result.shifts[lane] =
-            m_input.recent->logSumExps().data[queries.head * w + queries.begin + static_cast<std::int64_t>(lane)];
+    LaneBlock lanes(rowsOf(list), m_input.queries.size(2));
+    LogitMask mask(list, lanes.lanes(), m_input.rule.slidingWindow);
+    Block block{list,
+                queries,
+                std::move(lanes),
+                std::move(mask),
+                m_sums->sums[m_input.rule.gqaGroupOf[queries.head]],
+                blockSums(queries),
+                {}};
+    block.shifts.fill(kLargestShift); // padding has no shares
+    const std::int64_t first = queries.head * m_input.queries.size(1) + queries.begin;
+    std::copy_n(m_input.recent->logSumExps().data.begin() + first, std::ssize(list), block.shifts.begin());
+    return block;
+}
 
-    double* sums = blockSums(queries);
-    const double anchor = m_sums->sums[m_input.rule.gqaGroupOf[queries.head]];
-    const Difference& set = m_differences[m_input.setOf(queries.head)];
-    const auto part = [&](const KeyTerms& terms, double sign) {
-        add(block, list, cache, terms, sign, result.shifts, sums, progress);
-    };
-    if (!m_before) {
-        std::fill(sums, sums + dv * lanes, anchor);
-        part(
-            {cache.keys.data(), m_input.cut, std::max<std::int64_t>(0, m_input.firstQuery + queries.end - m_input.cut)},
-            1);
+std::vector<std::optional<LaneSums>> KeptSumsPass::compute(std::span<const QueryBlock> queries, const HeadCache& cache,
+                                                           Progress& progress) const {
+    std::vector<Block> blocks;
+    for (const QueryBlock& some : queries) blocks.push_back(blockOf(some));
+    for (std::size_t i = 0; !m_before && i < blocks.size(); ++i) {
+        std::fill_n(blocks[i].sums, m_input.values.size(2) * blocks[i].lanes.lanes(), blocks[i].anchor);
+        const std::int64_t visible = m_input.firstQuery + queries[i].end;
+        add({&blocks[i], 1}, cache, {cache.keys.data(), m_input.cut, std::max<std::int64_t>(0, visible - m_input.cut)},
+            1, progress);
     }
-    part({cache.keys.data(), 0, std::ssize(set.removed), set.removed.data()}, -1);
-    part({cache.keys.data(), 0, std::ssize(set.added), set.added.data()}, 1);
+    const Difference& set = m_differences[m_input.setOf(queries.front().head)];
+    add(blocks, cache, {cache.keys.data(), 0, std::ssize(set.removed), set.removed.data()}, -1, progress);
+    add(blocks, cache, {cache.keys.data(), 0, std::ssize(set.added), set.added.data()}, 1, progress);
+    std::vector<std::optional<LaneSums>> sums;
+    for (const Block& block : blocks) sums.push_back(sumsOf(block));
+    return sums;
+}
 
-    const double quantum = anchor / kQuantaOfAnchor;
-    const double* shares = sums + dv * lanes; // see Kernels::addShares
-    for (std::int64_t lane = 0; lane < std::ssize(list); ++lane) {
-        const double *of = shares + lane, sink = list[lane].sink;
+std::optional<LaneSums> KeptSumsPass::sumsOf(const Block& block) const {
+    const std::int64_t dv = m_input.values.size(2), lanes = block.lanes.lanes();
+    LaneSums result{lanes, std::vector<double>(static_cast<std::size_t>(dv * lanes)), {}, {}, block.shifts};
+    const double quantum = block.anchor / kQuantaOfAnchor;
+    const double* shares = block.sums + dv * lanes; // see Kernels::addShares
+    for (std::int64_t lane = 0; lane < std::ssize(block.queries); ++lane) {
+        const double *of = shares + lane, sink = block.queries[lane].sink;
         result.denominators[lane] = of[0] + of[lanes];
         if (!(result.denominators[lane] >= kSmallestMass)) return {}; // written so that NaN is refused
         if (std::isfinite(sink)) result.denominators[lane] += portableExp(sink - result.shifts[lane]);
@@ -181,7 +203,7 @@ std::optional<LaneSums> KeptSumsPass::compute(const QueryBlock& queries, const H
         const double halfQuanta = of[4 * lanes] * 0.5 * quantum; // one for each term
         double square = 0;
         for (std::int64_t c = 0; c < dv; ++c) {
-            const double value = sums[c * lanes + lane] - anchor + halfQuanta;
+            const double value = block.sums[c * lanes + lane] - block.anchor + halfQuanta;
             result.values[c * lanes + lane] = value;
             square += value * value;
         }
@@ -190,41 +212,50 @@ std::optional<LaneSums> KeptSumsPass::compute(const QueryBlock& queries, const H
     return result;
 }
 
-void KeptSumsPass::add(const LaneBlock& block, const std::vector<QueryLane>& queries, const HeadCache& cache,
-                       KeyTerms terms, double sign, const std::array<double, kMaxLanes>& shifts, double* sums,
+void KeptSumsPass::add(std::span<Block> blocks, const HeadCache& cache, const KeyTerms& terms, double sign,
                        Progress& progress) const {
-    const std::int64_t lanes = block.lanes(), dv = m_input.values.size(2);
-    Panel keys(m_kernels, m_input.queries.size(2)), values(m_kernels, dv);
-    const LogitMask mask(queries, lanes, m_input.rule.slidingWindow);
+    const std::int64_t step = stepOf(blocks.size());
+    Panel keys(m_kernels, m_input.queries.size(2)), values(m_kernels, m_input.values.size(2));
+    double pending = 0;
+    for (std::int64_t first = 0; first < terms.count; first += step) {
+        const std::int64_t count = std::min(step, terms.count - first);
+        const TokenIndex* indices = terms.indices ? terms.indices + first : nullptr;
+        const double* ofKeys = keys.fill(terms.rows, terms.first + first, count, indices);
+        const double* ofValues = values.fill(cache.values.data(), terms.first + first, count, indices);
+        for (Block& block : blocks) {
+            addTile(block, terms, first, first + count, ofKeys, ofValues, sign);
+            pending += static_cast<double>(count * std::ssize(block.queries));
+        }
+        if (pending >= kLogitsPerStep) progress.advance(std::exchange(pending, 0.0));
+    }
+    progress.advance(pending);
+}
+
+void KeptSumsPass::addTile(Block& block, const KeyTerms& terms, std::int64_t begin, std::int64_t end,
+                           const double* keys, const double* values, double sign) const {
+    const std::int64_t lanes = block.lanes.lanes(), d = m_input.queries.size(2), dv = m_input.values.size(2);
     std::array<double, kPanelRows * kMaxLanes> shares;
     std::array<double, kMaxLanes> totals{};
-    double pending = 0;
-    for (std::int64_t first = 0; first < terms.count; first += kPanelRows) {
-        const std::int64_t count = std::min(kPanelRows, terms.count - first);
-        const TokenIndex* indices = terms.indices ? terms.indices + first : nullptr;
-        m_kernels.exactProduct(
-            block.against(keys.fill(terms.rows, terms.first + first, count, indices), count, shares.data()));
+    for (std::int64_t first = begin; first < end; first += kPanelRows) {
+        const std::int64_t count = std::min(kPanelRows, end - first);
+        m_kernels.exactProduct(block.lanes.against(keys + (first - begin) * d, count, shares.data()));
         m_kernels.shapeLogits(shares.data(), count * lanes, m_input.rule.scaling, m_input.rule.softcap);
-        mask.hide(terms, first, count, shares.data());
-        m_kernels.exponentials(shares.data(), count, lanes, shifts.data(), nullptr, totals.data());
-        m_kernels.addShares(shares.data(), count, lanes, sign, sums + dv * lanes);
-        const double* rows = values.fill(cache.values.data(), terms.first + first, count, indices);
+        block.mask.hide(terms, first, count, shares.data());
+        m_kernels.exponentials(shares.data(), count, lanes, block.shifts.data(), nullptr, totals.data());
+        m_kernels.addShares(shares.data(), count, lanes, sign, block.sums + dv * lanes);
         const Product product{.lanes = shares.data(),
                               .laneStride = lanes,
                               .laneCount = lanes,
-                              .factors = rows,
+                              .factors = values + (first - begin) * dv,
                               .factorCount = dv,
                               .factorStride = 1,
                               .depthStride = dv,
                               .depth = count,
-                              .out = sums,
+                              .out = block.sums,
                               .outStride = lanes,
                               .accumulate = true};
         addRounded(m_kernels, product, sign > 0 ? _MM_ROUND_DOWN : _MM_ROUND_UP);
-        pending += static_cast<double>(count * std::ssize(queries));
-        if (first / kPanelRows % kPanelsPerStep == 0) progress.advance(std::exchange(pending, 0.0));
     }
-    progress.advance(pending);
 }
 
 void KeptSumsPass::remember() const { m_input.recent->replace(m_before.get(), m_sums); }

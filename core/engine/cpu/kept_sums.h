@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace kvscope::cpu {
@@ -18,6 +19,9 @@ namespace kvscope::cpu {
 struct QueryBlock {
     std::int64_t head, begin, end;
 };
+
+/// Blocks that share widened keys and values: their sums and queries fit into the L2 cache beside these.
+inline constexpr std::size_t kMostBlocks = 4;
 
 /// Keys and values of one KV head.
 struct HeadCache {
@@ -49,10 +53,11 @@ public:
     bool runs() const { return m_sums != nullptr; }
     /// Logits that will be computed.
     double work() const;
-    /// Every block once; different threads may compute different blocks. Nothing where quanta could show in float
-    /// results: the kept tokens have a tiny share of a query's attention, or one value of the head is so much larger
-    /// than a query's sum that its quantum is no small number.
-    std::optional<LaneSums> compute(const QueryBlock& queries, const HeadCache& cache, Progress& progress) const;
+    /// Every block once, some of the same KV head and kept set at a time; different threads may compute different
+    /// blocks. Nothing where quanta could show in float results: the kept tokens have a tiny share of a query's
+    /// attention, or one value of the head is so much larger than a query's sum that its quantum is no small number.
+    std::vector<std::optional<LaneSums>> compute(std::span<const QueryBlock> queries, const HeadCache& cache,
+                                                 Progress& progress) const;
     /// Gives the sums to the calls that come.
     void remember() const;
 
@@ -61,8 +66,14 @@ private:
         std::vector<TokenIndex> added, removed;
     };
 
-    void add(const LaneBlock& lanes, const std::vector<QueryLane>& queries, const HeadCache& cache, KeyTerms terms,
-             double sign, const std::array<double, kMaxLanes>& shifts, double* sums, Progress& progress) const;
+    struct Block;
+
+    Block blockOf(const QueryBlock& queries) const;
+    void add(std::span<Block> blocks, const HeadCache& cache, const KeyTerms& terms, double sign,
+             Progress& progress) const;
+    void addTile(Block& block, const KeyTerms& terms, std::int64_t begin, std::int64_t end, const double* keys,
+                 const double* values, double sign) const;
+    std::optional<LaneSums> sumsOf(const Block& block) const;
     double* blockSums(const QueryBlock& queries) const;
 
     const Kernels& m_kernels;

@@ -41,8 +41,7 @@ Product LaneBlock::against(const double* factors, std::int64_t count, double* ou
 }
 
 const double* Panel::fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices) {
-    assert(count <= kPanelRows);
-    double* to = m_values.atLeast(kPanelRows * m_depth);
+    double* to = m_values.atLeast(std::max(count, kPanelRows) * m_depth);
     for (std::int64_t r = 0; r < count; ++r) {
         const float* row = rows + (indices ? indices[r] : first + r) * m_depth;
         m_kernels.widen(row, m_depth, to);

@@ -58,8 +58,10 @@ private:
     AlignedMemory<double> m_values;
 };
 
-/// Rows of keys or values in double, one panel at a time, which fits into the L1 cache.
-inline constexpr std::int64_t kPanelRows = 24;
+/// Rows of keys or values in double, one panel at a time, which fits into the L1 cache; for several blocks of lanes one
+/// tile at a time, which fits into the L2 cache with them.
+inline constexpr std::int64_t kPanelRows = 24, kTileRows = 4 * kPanelRows;
+inline constexpr std::int64_t stepOf(std::size_t blocks) { return blocks > 1 ? kTileRows : kPanelRows; }
 
 class Panel {
 public:

@@ -13,13 +13,13 @@ namespace kvscope::cpu {
 
 namespace {
 
-constexpr std::int64_t kPanelsPerStep = 128; // some milliseconds between checkpoints
+constexpr double kLogitsPerStep = 1 << 17; // some milliseconds between checkpoints
 
 } // namespace
 
 LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,
                        std::int64_t d, LogitScratch& scratch, std::int64_t capacity)
-    : m_kernels(kernels), m_rule(rule), m_depth(d), m_lanes(rowsOf(queries), d), m_panel(kernels, d),
+    : m_kernels(kernels), m_rule(rule), m_depth(d), m_lanes(rowsOf(queries), d),
       m_mask(queries, m_lanes.lanes(), rule.slidingWindow),
       m_values(scratch.exact.atLeast(capacity * m_lanes.lanes())) {
     m_sinks.fill(-std::numeric_limits<double>::infinity());
@@ -27,23 +27,34 @@ LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const 
     m_rowMaxima = m_sinks;
 }
 
-void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
+void LogitBlock::append(std::span<LogitBlock> blocks, const KeyTerms& terms, Progress& progress) {
+    const std::int64_t depth = blocks.front().m_depth, step = stepOf(blocks.size());
+    Panel tile(blocks.front().m_kernels, depth);
     double pending = 0;
-    for (std::int64_t first = 0; first < terms.count; first += kPanelRows) {
-        const std::int64_t count = std::min(kPanelRows, terms.count - first);
-        double* logits = m_values + (m_terms + first) * lanes();
+    for (std::int64_t first = 0; first < terms.count; first += step) {
+        const std::int64_t count = std::min(step, terms.count - first);
         const TokenIndex* indices = terms.indices ? terms.indices + first : nullptr;
-        const double* keys = terms.wideRows ? terms.wideRows + (terms.first + first) * m_depth
-                                            : m_panel.fill(terms.rows, terms.first + first, count, indices);
+        const double* keys = terms.wideRows ? terms.wideRows + first * depth
+                                            : tile.fill(terms.rows, terms.first + first, count, indices);
+        for (LogitBlock& block : blocks) {
+            block.appendTile(terms, first, first + count, keys);
+            pending += static_cast<double>(count * block.lanes());
+        }
+        if (pending >= kLogitsPerStep) progress.advance(std::exchange(pending, 0.0));
+    }
+    progress.advance(pending);
+    for (LogitBlock& block : blocks) block.m_terms += terms.count;
+}
+
+void LogitBlock::appendTile(const KeyTerms& terms, std::int64_t begin, std::int64_t end, const double* keys) {
+    for (std::int64_t first = begin; first < end; first += kPanelRows, keys += kPanelRows * m_depth) {
+        const std::int64_t count = std::min(kPanelRows, end - first);
+        double* logits = m_values + (m_terms + first) * lanes();
         m_kernels.exactProduct(m_lanes.against(keys, count, logits));
         m_kernels.shapeLogits(logits, count * lanes(), m_rule.scaling, m_rule.softcap);
         m_mask.hide(terms, first, count, logits);
         m_kernels.updateRowMaxima(logits, count, lanes(), m_rowMaxima.data());
-        pending += static_cast<double>(count * lanes());
-        if (first / kPanelRows % kPanelsPerStep == 0) progress.advance(std::exchange(pending, 0.0));
     }
-    progress.advance(pending);
-    m_terms += terms.count;
 }
 
 const std::array<double, kMaxLanes>& LogitBlock::exponentiate(const double* weights) {

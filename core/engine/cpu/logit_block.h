@@ -6,6 +6,8 @@
 #include "core/engine/engine.h"
 
 #include <array>
+#include <span>
+#include <vector>
 
 namespace kvscope::cpu {
 
@@ -24,7 +26,9 @@ public:
                LogitScratch& scratch, std::int64_t capacity);
 
     /// Computes the logits of further terms; advances progress by one per logit.
-    void append(const KeyTerms& terms, Progress& progress);
+    void append(const KeyTerms& terms, Progress& progress) { append({this, 1}, terms, progress); }
+    /// The same for several blocks, which read keys that are widened once.
+    static void append(std::span<LogitBlock> blocks, const KeyTerms& terms, Progress& progress);
 
     /// Turns logits l into e^(l - rowMax) with each lane's largest logit (X4: no overflow, the shift cancels).
     /// Returns the sum of weights[term] e^(l - rowMax) of each lane; no weights: 1. The lane's attention sink counts as
@@ -46,11 +50,12 @@ public:
     double rowMax(std::size_t lane) const { return m_rowMaxima[lane]; }
 
 private:
+    void appendTile(const KeyTerms& terms, std::int64_t begin, std::int64_t end, const double* keys);
+
     const Kernels& m_kernels;
     const AttentionRule& m_rule;
     std::int64_t m_depth;
     LaneBlock m_lanes;
-    Panel m_panel;
     LogitMask m_mask;
     std::int64_t m_terms = 0;
     double* m_values;

@@ -33,7 +33,7 @@ struct KeyTerms {
     /// For non-causal attention: a query at position j sees rows i with |i - j| < reach, and all rows from `padding`
     /// on. 0: the causal mask with the rule's window.
     std::int64_t reach = 0, padding = 0;
-    /// The same rows in double, for keys that several blocks read; null: each block widens them. Without indices.
+    /// The same terms in double, [count, d]; null: they are widened when they are needed.
     const double* wideRows = nullptr;
 
     std::int64_t rowOf(std::int64_t term) const { return indices ? std::int64_t{indices[term]} : first + term; }

@@ -8,11 +8,14 @@
 #include <tbb/enumerable_thread_specific.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <span>
+#include <utility>
 
 namespace kvscope::cpu {
 
@@ -66,6 +69,9 @@ float relativeError(const float* z, const float* a, std::int64_t dv) {
                                            : static_cast<float>(std::sqrt(difference) / std::sqrt(norm));
 }
 
+/// For each block that a thread computes at once.
+using BlockScratch = std::array<LogitScratch, kMostBlocks>;
+
 class WeightedBlocks {
 public:
     WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const Checkpoint& checkpoint)
@@ -81,43 +87,55 @@ public:
         return m_terms[m_input.setOf(head)];
     }
 
-    LaneSums compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch,
-                     Progress& progress) const {
-        const TermList& terms = termsOfHead(queries.head);
+    /// Blocks of the same KV head and kept set.
+    std::vector<LaneSums> compute(std::span<const QueryBlock> queries, const HeadCache& cache, BlockScratch& scratch,
+                                  Progress& progress) const {
+        if (queries.empty()) return {};
+        const TermList& terms = termsOfHead(queries.front().head);
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
-        const HeadRows own(m_input.queries, queries.head, queries.begin, queries.end);
-        const std::vector<QueryLane> lanes = queryLanesOf(m_input, queries, own);
-        LogitBlock block(m_kernels, m_input.rule, lanes, m_input.queries.size(2), scratch, count);
-        block.append({cache.keys.data(), 0, count, terms.tokens.data()}, progress);
-        const auto denominators = block.exponentiate(terms.denominator.data());
-        const auto squares = block.weigh(terms.numerator.data());
-        LaneSums sums{block.lanes(), weightedValues(block, terms, cache.values.data()), denominators, squares, {}};
-        for (std::size_t lane = 0; lane < lanes.size(); ++lane) sums.shifts[lane] = block.rowMax(lane);
+        std::vector<LogitBlock> blocks;
+        for (const QueryBlock& some : queries) {
+            const HeadRows own(m_input.queries, some.head, some.begin, some.end);
+            blocks.emplace_back(m_kernels, m_input.rule, queryLanesOf(m_input, some, own), m_input.queries.size(2),
+                                scratch[blocks.size()], count);
+        }
+        LogitBlock::append(blocks, {cache.keys.data(), 0, count, terms.tokens.data()}, progress);
+        std::vector<LaneSums> sums;
+        for (LogitBlock& block : blocks) {
+            const auto denominators = block.exponentiate(terms.denominator.data());
+            const auto squares = block.weigh(terms.numerator.data());
+            sums.push_back({block.lanes(), {}, denominators, squares, {}});
+            for (std::size_t lane = 0; std::cmp_less(lane, block.lanes()); ++lane)
+                sums.back().shifts[lane] = block.rowMax(lane);
+        }
+        addWeightedValues(blocks, terms, cache.values.data(), sums);
         return sums;
     }
 
 private:
-    /// [dv, lanes]: sum over the terms of weight e^(l - rowMax) v, a panel of values at a time.
-    std::vector<double> weightedValues(const LogitBlock& block, const TermList& terms, const float* values) const {
-        const std::int64_t dv = m_input.values.size(2);
-        std::vector<double> sums(static_cast<std::size_t>(dv * block.lanes()));
-        Panel panel(m_kernels, dv);
-        for (std::int64_t first = 0; first < block.terms(); first += kPanelRows) {
+    /// [dv, lanes]: sum over the terms of weight e^(l - rowMax) v, a tile of values at a time.
+    void addWeightedValues(std::span<const LogitBlock> blocks, const TermList& terms, const float* values,
+                           std::vector<LaneSums>& sums) const {
+        const std::int64_t dv = m_input.values.size(2), all = std::ssize(terms.tokens), step = stepOf(blocks.size());
+        for (LaneSums& of : sums) of.values.resize(static_cast<std::size_t>(dv * of.lanes));
+        Panel tile(m_kernels, dv);
+        for (std::int64_t first = 0; first < all; first += step) {
             m_checkpoint.stopPoint();
-            const std::int64_t count = std::min(kPanelRows, block.terms() - first);
-            m_kernels.product({.lanes = block.values() + first * block.lanes(),
-                               .laneStride = block.lanes(),
-                               .laneCount = block.lanes(),
-                               .factors = panel.fill(values, 0, count, terms.tokens.data() + first),
-                               .factorCount = dv,
-                               .factorStride = 1,
-                               .depthStride = dv,
-                               .depth = count,
-                               .out = sums.data(),
-                               .outStride = block.lanes(),
-                               .accumulate = true});
+            const std::int64_t count = std::min(step, all - first);
+            const double* rows = tile.fill(values, 0, count, terms.tokens.data() + first);
+            for (std::size_t i = 0; i < blocks.size(); ++i)
+                m_kernels.product({.lanes = blocks[i].values() + first * blocks[i].lanes(),
+                                   .laneStride = blocks[i].lanes(),
+                                   .laneCount = blocks[i].lanes(),
+                                   .factors = rows,
+                                   .factorCount = dv,
+                                   .factorStride = 1,
+                                   .depthStride = dv,
+                                   .depth = count,
+                                   .out = sums[i].values.data(),
+                                   .outStride = blocks[i].lanes(),
+                                   .accumulate = true});
         }
-        return sums;
     }
 
     const Kernels& m_kernels;
@@ -150,14 +168,46 @@ void write(const WeightedAttentionInput& input, const QueryBlock& queries, const
     }
 }
 
-/// All query heads at once, or those of one KV head after the other.
-std::vector<std::vector<std::int64_t>> roundsOf(const std::vector<std::int32_t>& gqaGroupOf, bool byKvHead) {
-    std::map<std::int32_t, std::vector<std::int64_t>> rounds;
-    for (std::size_t head = 0; head < gqaGroupOf.size(); ++head)
-        rounds[byKvHead ? gqaGroupOf[head] : 0].push_back(static_cast<std::int64_t>(head));
-    std::vector<std::vector<std::int64_t>> lists;
-    for (auto& [kv, heads] : rounds) lists.push_back(std::move(heads));
-    return lists;
+/// Blocks of queries that read the same keys and values: those of the query heads of a KV head and kept set, `most` at
+/// a time.
+using BlockGroup = std::vector<QueryBlock>;
+
+std::vector<BlockGroup> groupsOf(const WeightedAttentionInput& input, std::size_t most) {
+    std::map<std::pair<std::int32_t, std::size_t>, std::vector<std::int64_t>> readers;
+    for (std::int64_t head = 0; head < input.queries.size(0); ++head)
+        readers[{input.rule.gqaGroupOf[head], input.setOf(head)}].push_back(head);
+    std::vector<BlockGroup> groups;
+    for (const auto& [read, heads] : readers) {
+        groups.emplace_back();
+        for (std::int64_t begin = 0; begin < input.queries.size(1); begin += kMaxLanes)
+            for (const std::int64_t head : heads) {
+                if (groups.back().size() == most) groups.emplace_back();
+                groups.back().push_back({head, begin, std::min(input.queries.size(1), begin + kMaxLanes)});
+            }
+    }
+    return groups;
+}
+
+/// As many blocks at once as leave some groups for every thread and whose logits take 64 MiB.
+std::size_t blocksAtOnce(const WeightedAttentionInput& input, int threads) {
+    const std::int64_t blocks = input.queries.size(0) * ((input.queries.size(1) + kMaxLanes - 1) / kMaxLanes);
+    const std::int64_t bytes = input.keys.size(1) * kMaxLanes * std::int64_t{sizeof(double)};
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(std::min(blocks / (4 * threads), (1 << 26) / bytes), 1, kMostBlocks));
+}
+
+/// All groups at once, or those of one KV head after the other.
+std::vector<std::span<const BlockGroup>> roundsOf(std::span<const BlockGroup> groups,
+                                                  const std::vector<std::int32_t>& gqaGroupOf, bool byKvHead) {
+    std::vector<std::span<const BlockGroup>> rounds;
+    while (!groups.empty()) {
+        const auto kvOf = [&](const BlockGroup& group) { return gqaGroupOf[group.front().head]; };
+        const auto end = std::ranges::find_if(
+            groups, [&](const BlockGroup& group) { return byKvHead && kvOf(group) != kvOf(groups.front()); });
+        rounds.push_back(groups.first(static_cast<std::size_t>(end - groups.begin())));
+        groups = groups.subspan(rounds.back().size());
+    }
+    return rounds;
 }
 
 } // namespace
@@ -182,26 +232,31 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     else
         result.outputError = table;
     Progress progress(checkpoint, work);
-    const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
-    tbb::enumerable_thread_specific<LogitScratch> scratch;
+    const std::vector<BlockGroup> groups = groupsOf(input, blocksAtOnce(input, m_workers.threads()));
+    tbb::enumerable_thread_specific<BlockScratch> scratch;
     // Of a cache that stays in its file, one KV head is in memory at a time.
     const bool onDemand = input.keys.storage()->isOnDemand() || input.values.storage()->isOnDemand();
     const auto turn = turnFor(input.keys, checkpoint);
-    for (const std::vector<std::int64_t>& some : roundsOf(input.rule.gqaGroupOf, onDemand)) {
+    for (const std::span<const BlockGroup> round : roundsOf(groups, input.rule.gqaGroupOf, onDemand)) {
         std::map<std::int64_t, HeadCache> caches;
-        for (const std::int64_t head : some) {
-            const std::int64_t kv = input.rule.gqaGroupOf[head];
+        for (const BlockGroup& group : round) {
+            const std::int64_t kv = input.rule.gqaGroupOf[group.front().head];
             if (!caches.contains(kv))
                 caches.emplace(kv, HeadCache{{input.keys, kv, checkpoint}, {input.values, kv, checkpoint}});
         }
-        m_workers.each(std::ssize(some) * perHead, [&](std::int64_t piece) {
-            const std::int64_t head = some[piece / perHead], begin = piece % perHead * kMaxLanes;
-            const QueryBlock queries{head, begin, std::min(w, begin + kMaxLanes)};
-            const HeadCache& cache = caches.at(input.rule.gqaGroupOf[head]);
-            std::optional<LaneSums> sums;
-            if (kept) sums = kept->compute(queries, cache, progress);
-            if (!sums) sums = blocks.compute(queries, cache, scratch.local(), progress);
-            write(input, queries, *sums, result);
+        m_workers.each(std::ssize(round), [&](std::int64_t piece) {
+            const BlockGroup& group = round[piece];
+            const HeadCache& cache = caches.at(input.rule.gqaGroupOf[group.front().head]);
+            std::vector<std::optional<LaneSums>> updated(group.size());
+            if (kept) updated = kept->compute(group, cache, progress);
+            BlockGroup rest;
+            for (std::size_t i = 0; i < group.size(); ++i)
+                if (updated[i])
+                    write(input, group[i], *updated[i], result);
+                else
+                    rest.push_back(group[i]);
+            const std::vector<LaneSums> sums = blocks.compute(rest, cache, scratch.local(), progress);
+            for (std::size_t i = 0; i < rest.size(); ++i) write(input, rest[i], sums[i], result);
         });
     }
     if (kept) kept->remember();

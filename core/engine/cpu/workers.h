@@ -31,6 +31,8 @@ public:
         m_arena->execute([&] { forEachPiece(pieces, work); });
     }
 
+    int threads() const { return m_arena->max_concurrency(); }
+
 private:
     std::unique_ptr<tbb::global_control> m_more;
     std::unique_ptr<tbb::task_arena> m_arena;

@@ -21,7 +21,7 @@ PolicyCard makeCard() {
             .name = "Imported scores",
             .summary = "Keeps the tokens with the largest scores of an array that your own program wrote.",
             .paper = "Baseline of your own: scores computed outside, kept by stable top-k",
-            .needs = {Need::Keys, Need::ImportedScores},
+            .needs = {Need::ImportedScores},
             .variants = {{"paper", "As stored", "larger is kept", {}}},
             .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"file"}),
             .scoreLabel = "score of the file"};

@@ -41,7 +41,7 @@ PolicyCard makeCard() {
         .name = "Leverage",
         .summary = "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.",
         .paper = citation("Compactor", "sections 3.1 and 3.2, Algorithm 1, Theorems 1 and 2"),
-        .needs = {Need::Keys, Need::PreRopeKeys},
+        .needs = {Need::PreRopeKeys},
         .variants =
             {{"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
              {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},

@@ -92,9 +92,10 @@ public:
     Score() : Policy(makeCard()) {}
 
     std::vector<Need> needs(const ParameterValues& values) const override {
-        std::vector<Need> all = {Need::Keys};
+        std::vector<Need> all;
         const ScoreExpression formula = formulaOf(values); // outlives the loop over its features
         for (const ScoreFeature& feature : formula.features()) {
+            if (feature.name == "knorm") all.push_back(Need::Keys);
             if (feature.name == "vnorm") all.push_back(Need::Values);
             if (isBasicScoreFeature(feature.name)) continue;
             const PolicySpec spec = scoreFeatureSpec(feature);
