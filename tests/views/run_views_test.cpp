@@ -269,7 +269,7 @@ private slots:
         }
         const ParameterValues kept = optionsOf(viewById("head_grid"), {{"quantity", "kept_tokens"}});
         QCOMPARE(viewById("head_grid").finding(inputFor(viewById("head_grid"), {"snapkv@100t"}, kept), kept),
-                 std::string("Kept tokens of SnapKV: 100 in every head"));
+                 std::string("Tokens kept by SnapKV: 100 in every head"));
         const ParameterValues options = optionsOf(viewById("head_grid"));
         const Scene same =
             viewById("head_grid")
