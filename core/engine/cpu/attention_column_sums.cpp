@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 
 namespace kvscope::cpu {
 
@@ -58,54 +59,60 @@ public:
     ColumnSums(const Kernels& kernels, const AttentionInput& input, bool fast, Progress& progress)
         : m_kernels(kernels), m_input(input), m_fast(fast), m_progress(progress) {}
 
-    /// Sums of the heads of one group into rows of out [Hq, m].
-    void addGroup(const HeadGroup& group, LogitScratch& scratch, std::vector<float>& out) const {
+    /// Sums of the heads of some groups of one KV head into rows of out [Hq, m].
+    void addGroups(std::span<const HeadGroup> groups, BlockScratch& scratch, std::vector<float>& out) const {
         const std::int64_t w = m_input.queries.size(1), m = m_input.keys.size(1);
-        const HeadRows keys(m_input.keys, group.kvHead, m_progress.checkpoint());
-        std::vector<double> sums(group.queryHeads.size() * static_cast<std::size_t>(m));
-        const std::int64_t rowsPerBlock = group.queryHeads.size() > 1 ? w : kMaxLanes;
-        for (std::int64_t begin = 0; begin < w; begin += rowsPerBlock) // in time order: sums keep their rounding
-            addBlock(group, keys, begin, std::min(w, begin + rowsPerBlock), scratch, sums.data());
-        for (std::size_t g = 0; g < group.queryHeads.size(); ++g) {
-            const double* from = sums.data() + g * static_cast<std::size_t>(m);
-            float* to = out.data() + group.queryHeads[g] * m;
-            std::transform(from, from + m, to, [](double x) { return static_cast<float>(x); });
-        }
+        const HeadRows keys(m_input.keys, groups.front().kvHead, m_progress.checkpoint());
+        std::vector<std::vector<double>> sums;
+        for (const HeadGroup& group : groups) sums.emplace_back(group.queryHeads.size() * static_cast<std::size_t>(m));
+        for (std::int64_t begin = 0; begin < w; begin += kMaxLanes) // in time order: sums keep their rounding
+            addBlocks(groups, keys, begin, std::min(w, begin + kMaxLanes), scratch, sums);
+        for (std::size_t i = 0; i < groups.size(); ++i)
+            for (std::size_t g = 0; g < groups[i].queryHeads.size(); ++g) {
+                const double* from = sums[i].data() + g * static_cast<std::size_t>(m);
+                float* to = out.data() + groups[i].queryHeads[g] * m;
+                std::transform(from, from + m, to, [](double x) { return static_cast<float>(x); });
+            }
     }
 
 private:
-    void addBlock(const HeadGroup& group, const HeadRows& rows, std::int64_t begin, std::int64_t end,
-                  LogitScratch& scratch, double* sums) const {
+    void addBlocks(std::span<const HeadGroup> groups, const HeadRows& rows, std::int64_t begin, std::int64_t end,
+                   BlockScratch& scratch, std::vector<std::vector<double>>& sums) const {
         const std::int64_t d = m_input.queries.size(2);
-        std::vector<HeadRows> queries;
-        std::vector<QueryLane> lanes; // head by head, so that each head is a run of lanes
-        for (std::int64_t h : group.queryHeads) {
-            queries.emplace_back(m_input.queries, h, begin, end);
-            for (std::int64_t j = begin; j < end; ++j)
-                lanes.push_back(
-                    {queries.back().data() + (j - begin) * d, m_input.firstQuery + j, m_input.rule.sinkOf(h)});
-        }
         const KeyTerms keys =
-            visibleKeys(m_input, rows, group.kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
-        double* to = sums + keys.first;
-        const auto heads = static_cast<std::int64_t>(group.queryHeads.size());
-        if (FastLogitBlock::pays(m_fast, lanes.size()))
-            addSoftmaxColumns(FastLogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads,
-                              end - begin, to);
-        else
-            addSoftmaxColumns(LogitBlock(m_kernels, m_input.rule, lanes, d, scratch, keys.count), keys, heads,
-                              end - begin, to);
+            visibleKeys(m_input, rows, groups.front().kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
+        std::vector<LogitBlock> blocks;
+        std::vector<std::size_t> exact; // the groups of the blocks
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+            std::vector<HeadRows> queries;
+            std::vector<QueryLane> lanes; // head by head, so that each head is a run of lanes
+            for (const std::int64_t h : groups[i].queryHeads) {
+                queries.emplace_back(m_input.queries, h, begin, end);
+                for (std::int64_t j = begin; j < end; ++j)
+                    lanes.push_back(
+                        {queries.back().data() + (j - begin) * d, m_input.firstQuery + j, m_input.rule.sinkOf(h)});
+            }
+            if (FastLogitBlock::pays(m_fast, lanes.size())) {
+                FastLogitBlock block(m_kernels, m_input.rule, lanes, d, scratch[i], keys.count);
+                block.append(keys, m_progress);
+                addSoftmaxColumns(block, groups[i], end - begin, sums[i].data() + keys.first);
+            } else {
+                blocks.emplace_back(m_kernels, m_input.rule, lanes, d, scratch[i], keys.count);
+                exact.push_back(i);
+            }
+        }
+        if (!blocks.empty()) LogitBlock::append(blocks, keys, m_progress);
+        for (std::size_t b = 0; b < blocks.size(); ++b)
+            addSoftmaxColumns(blocks[b], groups[exact[b]], end - begin, sums[exact[b]].data() + keys.first);
     }
 
     /// The lanes of each head are a run of `queries`; its sums are a row of [heads, m].
     template <class Block>
-    void addSoftmaxColumns(Block&& block, const KeyTerms& keys, std::int64_t heads, std::int64_t queries,
-                           double* sums) const {
-        block.append(keys, m_progress);
+    void addSoftmaxColumns(Block& block, const HeadGroup& group, std::int64_t queries, double* sums) const {
         std::array<double, kMaxLanes> inverseSums{}; // 1 / softmax denominator; 0 for a query that sees no key
         const auto& rowSums = block.exponentiate();
         std::ranges::transform(rowSums, inverseSums.begin(), [](double x) { return x > 0 ? 1 / x : x; });
-        for (std::int64_t h = 0; h < heads; ++h, sums += m_input.keys.size(1))
+        for (std::int64_t h = 0; h < std::ssize(group.queryHeads); ++h, sums += m_input.keys.size(1))
             block.addAcrossLanes(0, block.terms(), inverseSums.data(), h * queries, (h + 1) * queries, sums);
     }
 
@@ -124,16 +131,23 @@ HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Che
     Progress progress(checkpoint, static_cast<double>(heads * w) * static_cast<double>(m));
     const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
-    tbb::enumerable_thread_specific<LogitScratch> scratch;
+    const std::size_t most = blocksAtOnce(std::ssize(groups), m, m_workers.threads());
+    std::vector<std::span<const HeadGroup>> pieces; // whose blocks read keys that are widened once
+    for (const HeadGroup& group : groups)
+        if (pieces.empty() || pieces.back().size() == most || pieces.back().front().kvHead != group.kvHead)
+            pieces.emplace_back(&group, 1);
+        else
+            pieces.back() = {pieces.back().data(), pieces.back().size() + 1};
+    tbb::enumerable_thread_specific<BlockScratch> scratch;
     // Of keys that stay in their file, half a gibibyte at a time is read and scored, on however many cores.
     const auto turn = turnFor(input.keys, checkpoint);
-    const auto all = static_cast<std::int64_t>(groups.size());
-    const double bytes = static_cast<double>(m * (input.keys.size(2) + 2 * kMaxLanes) * 4);
+    const std::int64_t all = std::ssize(pieces);
+    const double bytes = static_cast<double>(m * (input.keys.size(2) + 2 * kMaxLanes) * 4) * static_cast<double>(most);
     const auto some = static_cast<std::int64_t>(std::max(1.0, (1 << 29) / bytes));
     const std::int64_t step = input.keys.storage()->isOnDemand() ? some : all;
     for (std::int64_t first = 0; first < all; first += step)
         m_workers.each(std::min(step, all - first),
-                       [&](std::int64_t piece) { columnSums.addGroup(groups[first + piece], scratch.local(), out); });
+                       [&](std::int64_t piece) { columnSums.addGroups(pieces[first + piece], scratch.local(), out); });
     return {{heads, m}, std::move(out)};
 }
 

@@ -20,9 +20,6 @@ struct QueryBlock {
     std::int64_t head, begin, end;
 };
 
-/// Blocks that share widened keys and values: their sums and queries fit into the L2 cache beside these.
-inline constexpr std::size_t kMostBlocks = 4;
-
 /// Keys and values of one KV head.
 struct HeadCache {
     HeadRows keys, values;

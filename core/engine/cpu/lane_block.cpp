@@ -40,6 +40,12 @@ Product LaneBlock::against(const double* factors, std::int64_t count, double* ou
             .accumulate = false};
 }
 
+std::size_t blocksAtOnce(std::int64_t blocks, std::int64_t keys, int threads) {
+    const std::int64_t bytes = std::max<std::int64_t>(1, keys) * kMaxLanes * std::int64_t{sizeof(double)};
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(std::min(blocks / (4 * threads), (1 << 26) / bytes), 1, kMostBlocks));
+}
+
 const double* Panel::fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices) {
     double* to = m_values.atLeast(std::max(count, kPanelRows) * m_depth);
     for (std::int64_t r = 0; r < count; ++r) {

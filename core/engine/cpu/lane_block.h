@@ -61,6 +61,10 @@ private:
 /// Rows of keys or values in double, one panel at a time, which fits into the L1 cache; for several blocks of lanes one
 /// tile at a time, which fits into the L2 cache with them.
 inline constexpr std::int64_t kPanelRows = 24, kTileRows = 4 * kPanelRows;
+/// Blocks that share widened keys and values: their sums and queries fit into the L2 cache beside these.
+inline constexpr std::size_t kMostBlocks = 4;
+/// Of `blocks` over so many keys: as many at once as leave some groups for every thread and whose logits take 64 MiB.
+std::size_t blocksAtOnce(std::int64_t blocks, std::int64_t keys, int threads);
 inline constexpr std::int64_t stepOf(std::size_t blocks) { return blocks > 1 ? kTileRows : kPanelRows; }
 
 class Panel {

@@ -17,6 +17,9 @@ struct LogitScratch {
     AlignedMemory<float> fast;
 };
 
+/// For each block that a thread computes at once.
+using BlockScratch = std::array<LogitScratch, kMostBlocks>;
+
 /// The logits of up to 32 queries over a list of keys, [terms, lanes], stored so that Q K^T is computed once and read
 /// three times: for each query's maximum, for the exponentials, and for the weighted sums. A masked key has logit
 /// -infinity and weight 0.

@@ -69,9 +69,6 @@ float relativeError(const float* z, const float* a, std::int64_t dv) {
                                            : static_cast<float>(std::sqrt(difference) / std::sqrt(norm));
 }
 
-/// For each block that a thread computes at once.
-using BlockScratch = std::array<LogitScratch, kMostBlocks>;
-
 class WeightedBlocks {
 public:
     WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const Checkpoint& checkpoint)
@@ -188,14 +185,6 @@ std::vector<BlockGroup> groupsOf(const WeightedAttentionInput& input, std::size_
     return groups;
 }
 
-/// As many blocks at once as leave some groups for every thread and whose logits take 64 MiB.
-std::size_t blocksAtOnce(const WeightedAttentionInput& input, int threads) {
-    const std::int64_t blocks = input.queries.size(0) * ((input.queries.size(1) + kMaxLanes - 1) / kMaxLanes);
-    const std::int64_t bytes = input.keys.size(1) * kMaxLanes * std::int64_t{sizeof(double)};
-    return static_cast<std::size_t>(
-        std::clamp<std::int64_t>(std::min(blocks / (4 * threads), (1 << 26) / bytes), 1, kMostBlocks));
-}
-
 /// All groups at once, or those of one KV head after the other.
 std::vector<std::span<const BlockGroup>> roundsOf(std::span<const BlockGroup> groups,
                                                   const std::vector<std::int32_t>& gqaGroupOf, bool byKvHead) {
@@ -232,7 +221,9 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     else
         result.outputError = table;
     Progress progress(checkpoint, work);
-    const std::vector<BlockGroup> groups = groupsOf(input, blocksAtOnce(input, m_workers.threads()));
+    const std::int64_t blockCount = input.queries.size(0) * ((w + kMaxLanes - 1) / kMaxLanes);
+    const std::vector<BlockGroup> groups =
+        groupsOf(input, blocksAtOnce(blockCount, input.keys.size(1), m_workers.threads()));
     tbb::enumerable_thread_specific<BlockScratch> scratch;
     // Of a cache that stays in its file, one KV head is in memory at a time.
     const bool onDemand = input.keys.storage()->isOnDemand() || input.values.storage()->isOnDemand();
