@@ -86,8 +86,8 @@ public:
             ->allow_extra_args(false);
         m_command->add_option(
             "--select", m_figure.select,
-            "tokens to highlight, like 611-626; by default all needles, where the window takes the one that "
-            "is asked for; none");
+            "tokens to highlight, like 611-626; by default all needles (the window: the one asked for); "
+            "none");
         m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
         m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown, or all (the default)");
         m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")

@@ -138,7 +138,7 @@ double meanOfNumbers(std::span<const double> values) {
 
 double jaccard(std::span<const TokenIndex> a, std::span<const TokenIndex> b) {
     const auto endOf = [](std::span<const TokenIndex> list) { return list.empty() ? 0 : list.back() + 1; };
-    std::vector<std::uint8_t> isInA(static_cast<std::size_t>(std::max(endOf(a), endOf(b)))); // faster than to merge
+    std::vector<std::uint8_t> isInA(static_cast<std::size_t>(std::max(endOf(a), endOf(b)))); // faster than merging
     for (const TokenIndex token : a) isInA[token] = 1;
     std::size_t common = 0;
     for (const TokenIndex token : b) common += isInA[token];

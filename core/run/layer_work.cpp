@@ -131,7 +131,7 @@ std::string LayerWork::keyOf(TensorRole role) const {
     return fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
 }
 
-/// Keys before RoPE are derived from keys that are there, where the file would be read for them again.
+/// Keys before RoPE are derived from cached keys, where the file would be read for keys again.
 HostTensor LayerWork::read(TensorRole role, const Checkpoint& checkpoint) const {
     const bool derived = role == TensorRole::KeysPreRope && m_layer.hasRope && !m_layer.hasKeysPreRope;
     const std::vector<float>& frequencies = m_capture.inverseFrequencies(m_layer.layer);

@@ -59,7 +59,7 @@ public:
     ColumnSums(const Kernels& kernels, const AttentionInput& input, bool fast, Progress& progress)
         : m_kernels(kernels), m_input(input), m_fast(fast), m_progress(progress) {}
 
-    /// Sums of the heads of some groups of one KV head into rows of out [Hq, m].
+    /// Sums of the heads of some groups of one KV head, in fast arithmetic of one, into rows of out [Hq, m].
     void addGroups(std::span<const HeadGroup> groups, BlockScratch& scratch, std::vector<float>& out) const {
         const std::int64_t w = m_input.queries.size(1), m = m_input.keys.size(1);
         const HeadRows keys(m_input.keys, groups.front().kvHead, m_progress.checkpoint());
@@ -82,7 +82,6 @@ private:
         const KeyTerms keys =
             visibleKeys(m_input, rows, groups.front().kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
         std::vector<LogitBlock> blocks;
-        std::vector<std::size_t> exact; // the groups of the blocks
         for (std::size_t i = 0; i < groups.size(); ++i) {
             std::vector<HeadRows> queries;
             std::vector<QueryLane> lanes; // head by head, so that each head is a run of lanes
@@ -93,17 +92,16 @@ private:
                         {queries.back().data() + (j - begin) * d, m_input.firstQuery + j, m_input.rule.sinkOf(h)});
             }
             if (FastLogitBlock::pays(m_fast, lanes.size())) {
+                assert(groups.size() == 1);
                 FastLogitBlock block(m_kernels, m_input.rule, lanes, d, scratch[i], keys.count);
                 block.append(keys, m_progress);
-                addSoftmaxColumns(block, groups[i], end - begin, sums[i].data() + keys.first);
-            } else {
-                blocks.emplace_back(m_kernels, m_input.rule, lanes, d, scratch[i], keys.count);
-                exact.push_back(i);
+                return addSoftmaxColumns(block, groups[i], end - begin, sums[i].data() + keys.first);
             }
+            blocks.emplace_back(m_kernels, m_input.rule, lanes, d, scratch[i], keys.count);
         }
-        if (!blocks.empty()) LogitBlock::append(blocks, keys, m_progress);
-        for (std::size_t b = 0; b < blocks.size(); ++b)
-            addSoftmaxColumns(blocks[b], groups[exact[b]], end - begin, sums[exact[b]].data() + keys.first);
+        LogitBlock::append(blocks, keys, m_progress);
+        for (std::size_t i = 0; i < groups.size(); ++i)
+            addSoftmaxColumns(blocks[i], groups[i], end - begin, sums[i].data() + keys.first);
     }
 
     /// The lanes of each head are a run of `queries`; its sums are a row of [heads, m].
@@ -129,9 +127,10 @@ HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Che
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     std::vector<float> out(static_cast<std::size_t>(heads * m));
     Progress progress(checkpoint, static_cast<double>(heads * w) * static_cast<double>(m));
-    const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
+    const bool fast = m_arithmetic == Arithmetic::Fast;
+    const ColumnSums columnSums(m_kernels, input, fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
-    const std::size_t most = blocksAtOnce(std::ssize(groups), m, m_workers.threads());
+    const std::size_t most = fast ? 1 : blocksAtOnce(std::ssize(groups), m, m_workers.threads());
     std::vector<std::span<const HeadGroup>> pieces; // whose blocks read keys that are widened once
     for (const HeadGroup& group : groups)
         if (pieces.empty() || pieces.back().size() == most || pieces.back().front().kvHead != group.kvHead)

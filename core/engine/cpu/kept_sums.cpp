@@ -22,7 +22,6 @@ constexpr double kLargestShift = 1 << 16;    // a float log-sum-exp this large s
 constexpr double kSmallestMass = 1.0 / 64;
 constexpr double kFloatUnit = 0x1p-24;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kLogitsPerStep = 1 << 17; // some milliseconds between checkpoints
 
 /// The rounding mode of this thread, for as long as this lives.
 class DirectedRounding {

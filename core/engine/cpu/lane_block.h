@@ -65,6 +65,7 @@ inline constexpr std::int64_t kPanelRows = 24, kTileRows = 4 * kPanelRows;
 inline constexpr std::size_t kMostBlocks = 4;
 /// Of `blocks` over so many keys: as many at once as leave some groups for every thread and whose logits take 64 MiB.
 std::size_t blocksAtOnce(std::int64_t blocks, std::int64_t keys, int threads);
+inline constexpr double kLogitsPerStep = 1 << 17; ///< some milliseconds between checkpoints
 inline constexpr std::int64_t stepOf(std::size_t blocks) { return blocks > 1 ? kTileRows : kPanelRows; }
 
 class Panel {

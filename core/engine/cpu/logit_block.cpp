@@ -11,12 +11,6 @@
 
 namespace kvscope::cpu {
 
-namespace {
-
-constexpr double kLogitsPerStep = 1 << 17; // some milliseconds between checkpoints
-
-} // namespace
-
 LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,
                        std::int64_t d, LogitScratch& scratch, std::int64_t capacity)
     : m_kernels(kernels), m_rule(rule), m_depth(d), m_lanes(rowsOf(queries), d),
