@@ -147,9 +147,7 @@ HostTensor LiveCapture::read(LayerIndex layer, TensorRole role, const Checkpoint
     switch (role) {
     case TensorRole::Keys: return fetch(info, role, "k", checkpoint);
     case TensorRole::Values: return fetch(info, role, "v", checkpoint);
-    case TensorRole::Queries:
-        if (info.queryCount > 0) return fetch(info, role, "q", checkpoint);
-        break;
+    case TensorRole::Queries: return readQueries(layer, 0, info.queryCount, checkpoint);
     case TensorRole::OutputProjection:
         if (info.hasOutputProjection) return fetch(info, role, "o_proj", checkpoint);
         break;
@@ -161,6 +159,19 @@ HostTensor LiveCapture::read(LayerIndex layer, TensorRole role, const Checkpoint
         return keys;
     }
     }
+    refuseMissing(layer);
+}
+
+HostTensor LiveCapture::readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
+                                    const Checkpoint& checkpoint) const {
+    const LayerInfo& info = m_info.layerInfo(layer);
+    if (info.queryCount == 0) refuseMissing(layer);
+    const bool all = begin == 0 && end == info.queryCount;
+    return fetch(info, "q", {m_info.numQueryHeads, end - begin, m_info.headDim}, all ? Json() : Json{begin, end},
+                 m_info.numTokens - info.queryCount + begin, checkpoint);
+}
+
+void LiveCapture::refuseMissing(LayerIndex layer) const {
     throw Error({.sentence = fmt::format("layer {} does not hold this tensor", layer.value),
                  .place = m_info.fileName,
                  .remedy = "Capture the prompt with it"});
@@ -170,22 +181,26 @@ void LiveCapture::writeCapture(const std::string& path, const Checkpoint& checkp
     m_client->call("context/save", {{"context_id", m_contextId}, {"capture_to", path}}, {}, checkpoint);
 }
 
-std::vector<std::int64_t> LiveCapture::shapeOf(const LayerInfo& layer, TensorRole role) const {
+std::vector<std::int64_t> LiveCapture::shapeOf(TensorRole role) const {
     if (role == TensorRole::Keys) return {m_info.numKvHeads, m_info.numTokens, m_info.headDim};
     if (role == TensorRole::Values) return {m_info.numKvHeads, m_info.numTokens, m_info.valueDim};
-    if (role == TensorRole::Queries) return {m_info.numQueryHeads, layer.queryCount, m_info.headDim};
     return {TensorStream::kAsStated, m_info.numQueryHeads, m_info.valueDim}; // o_proj: the model's width
 }
 
 HostTensor LiveCapture::fetch(const LayerInfo& layer, TensorRole role, const char* name,
                               const Checkpoint& checkpoint) const {
+    return fetch(layer, name, shapeOf(role), {}, 0, checkpoint);
+}
+
+HostTensor LiveCapture::fetch(const LayerInfo& layer, const char* name, const std::vector<std::int64_t>& shape,
+                              const Json& rows, std::int64_t firstToken, const Checkpoint& checkpoint) const {
     const std::string place = fmt::format("layer {}, {}", layer.layer.value, name);
-    TensorStream stream(place, shapeOf(layer, role), checkpoint);
+    TensorStream stream(place, shape, checkpoint);
     m_client->call("tensors/get",
-                   {{"context_id", m_contextId}, {"layer", layer.layer.value}, {"role", name}, {"heads", nullptr}}, {},
+                   {{"context_id", m_contextId}, {"layer", layer.layer.value}, {"role", name}, {"rows", rows}}, {},
                    checkpoint, stream.taker());
     HostTensor tensor = stream.finish();
-    refuseNonFinite(tensor, place, role == TensorRole::Queries ? m_info.numTokens - layer.queryCount : 0);
+    refuseNonFinite(tensor, place, firstToken);
     return tensor;
 }
 

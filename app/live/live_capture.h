@@ -38,6 +38,9 @@ public:
     const std::vector<float>& inverseFrequencies(LayerIndex layer) const override;
     /// Throws Error for a tensor that is no such tensor of the model, and for NaN or infinity; Cancelled.
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override;
+    bool readsQueriesInParts() const override { return m_client->can("rows"); }
+    HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
+                           const Checkpoint& checkpoint) const override;
     std::string computeHash(const Checkpoint&) const override { return m_info.hash; }
 
     LiveClient& client() const { return *m_client; }
@@ -50,7 +53,11 @@ private:
     friend class LiveModel;
     LiveCapture() = default;
     HostTensor fetch(const LayerInfo& layer, TensorRole role, const char* name, const Checkpoint& checkpoint) const;
-    std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role) const;
+    /// `rows`: [begin, end) of its tokens, or null for all. `firstToken` is that of its first row.
+    HostTensor fetch(const LayerInfo& layer, const char* name, const std::vector<std::int64_t>& shape,
+                     const nlohmann::json& rows, std::int64_t firstToken, const Checkpoint& checkpoint) const;
+    std::vector<std::int64_t> shapeOf(TensorRole role) const;
+    [[noreturn]] void refuseMissing(LayerIndex layer) const;
 
     std::shared_ptr<LiveClient> m_client;
     std::string m_contextId;

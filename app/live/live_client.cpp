@@ -93,6 +93,11 @@ LiveClient::LiveClient(WorkerOptions options, const Checkpoint& checkpoint)
               .remedy = "Update the older of the two"});
 }
 
+bool LiveClient::can(const char* capability) const {
+    const Json named = m_worker.value("capabilities", Json::object());
+    return named.is_object() && named.value(capability, Json()) == true;
+}
+
 void LiveClient::send(const Json& message, std::vector<std::string> blobs) {
     m_pending += frameBytes({message, std::move(blobs)});
 }

@@ -57,6 +57,8 @@ public:
 
     /// What the worker answered to `initialize`: its versions, devices and capabilities.
     const Json& worker() const { return m_worker; }
+    /// Whether it named this capability.
+    bool can(const char* capability) const;
     /// A descriptor that can be read from once the worker's process has ended; -1: the system has none.
     int endNotice() const { return m_process.endNotice(); }
     const WorkerOptions& options() const { return m_options; }

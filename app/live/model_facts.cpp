@@ -43,8 +43,7 @@ std::vector<Device> devicesOf(const LiveClient& client) {
 
 std::vector<std::string> cachedModels(LiveClient& client, const Checkpoint& checkpoint) {
     constexpr std::size_t kMost = 1000, kMostBytes = 200;
-    const Json abilities = client.worker().value("capabilities", Json::object());
-    if (!abilities.is_object() || abilities.value("list", Json()) != true) return {};
+    if (!client.can("list")) return {};
     const Json answer = client.call("model/list", Json::object(), {}, checkpoint);
     return understand("model/list", [&] {
         std::vector<std::string> models;

@@ -51,6 +51,17 @@ const LayerInfo& CaptureInfo::layerInfo(LayerIndex layer) const {
     throw Error({fmt::format("the capture has no layer {}", layer.value), "", "It holds layers " + there, path});
 }
 
+HostTensor CaptureReader::readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
+                                      const Checkpoint& checkpoint) const {
+    const HostTensor all = read(layer, TensorRole::Queries, checkpoint);
+    const std::int64_t rows = all.shape[1], d = all.shape[2];
+    HostTensor part{{all.shape[0], end - begin, d}, {}, all.stored};
+    for (std::int64_t head = 0; head < all.shape[0]; ++head)
+        part.data.insert(part.data.end(), all.data.begin() + (head * rows + begin) * d,
+                         all.data.begin() + (head * rows + end) * d);
+    return part;
+}
+
 std::string_view TokenTable::textOf(TokenIndex token) const {
     const auto begin = static_cast<std::size_t>(offsets[token]);
     const auto end = static_cast<std::size_t>(offsets[static_cast<std::size_t>(token) + 1]);

@@ -116,6 +116,11 @@ public:
     virtual HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const = 0;
     /// The same numbers, read row by row when they are needed; null where the capture is read as a whole only.
     virtual std::shared_ptr<const RowSource> rows(LayerIndex, TensorRole) const { return nullptr; }
+    /// Whether `readQueries` leaves the other queries unread.
+    virtual bool readsQueriesInParts() const { return false; }
+    /// Rows [begin, end) of Queries, as `read` gives them.
+    virtual HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
+                                   const Checkpoint& checkpoint) const;
     virtual std::string computeHash(const Checkpoint& checkpoint) const = 0; ///< SHA-256, hexadecimal
 };
 

@@ -121,11 +121,20 @@ public:
 
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
         const LayerInfo& info = m_info.layerInfo(layer);
+        if (role == TensorRole::Queries) return readQueries(layer, 0, info.queryCount, checkpoint);
         if (role == TensorRole::KeysPreRope && !info.hasKeysPreRope) return keysRotatedBack(info, checkpoint);
-        if (role == TensorRole::Queries && info.queryCount == 0)
+        const StoredRows rows = storedRows(info, role);
+        return readTensor(rows, 0, rows.shape()[1], checkpoint);
+    }
+
+    bool readsQueriesInParts() const override { return true; }
+    HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
+                           const Checkpoint& checkpoint) const override {
+        const LayerInfo& info = m_info.layerInfo(layer);
+        if (info.queryCount == 0)
             throw Error({fmt::format("layer {} has no queries", layer.value), layerPath(layer, "q"),
                          "Capture the prompt with queries", m_info.path});
-        return readTensor(storedRows(info, role), checkpoint);
+        return readTensor(storedRows(info, TensorRole::Queries), begin, end, checkpoint);
     }
 
     std::shared_ptr<const RowSource> rows(LayerIndex layer, TensorRole role) const override {
@@ -168,14 +177,15 @@ private:
         }
     }
 
-    HostTensor readTensor(const StoredRows& rows, const Checkpoint& checkpoint) const {
-        const Shape shape = rows.shape();
+    HostTensor readTensor(const StoredRows& rows, std::int64_t begin, std::int64_t end,
+                          const Checkpoint& checkpoint) const {
+        const Shape shape{rows.shape()[0], end - begin, rows.shape()[2]};
         HostTensor tensor{shape, {}, rows.stored()};
         allocate(tensor, rows.name());
         for (std::int64_t head = 0; head < shape[0]; ++head)
             for (std::int64_t row = 0; row < shape[1]; row += kRowsPerRead) {
                 checkpoint.at(static_cast<double>(head * shape[1] + row), static_cast<double>(shape[0] * shape[1]));
-                rows.read(head, row, std::min(kRowsPerRead, shape[1] - row),
+                rows.read(head, begin + row, std::min(kRowsPerRead, shape[1] - row),
                           tensor.data.data() + (head * shape[1] + row) * shape[2]);
             }
         return tensor;

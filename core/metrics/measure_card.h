@@ -8,8 +8,8 @@ namespace kvscope {
 /// evaluation query of the whole layer.
 enum class MeasureShape { PerQuery, PerQueryHead, PerKvHead, PerLayerQuery };
 enum class MeasureDirection { SmallerIsBetter, LargerIsBetter, Neither };
-/// Data that a measure needs beside queries, keys, values and the kept sets.
-enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys };
+/// Data that a measure needs beside evaluation queries, keys, values and the kept sets.
+enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys, AllQueries };
 /// Whether a measure describes the kept tokens or the layer itself, independent of what is kept.
 enum class MeasureSubject { KeptTokens, Layer };
 

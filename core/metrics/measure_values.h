@@ -36,7 +36,7 @@ struct MeasureInput {
     const HostTensor& scores;          ///< [Hkv, cut] or [Hq, cut]; NaN where unknown; empty: the policy does not score
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
     Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
-    Tensor allQueries = {};             ///< [Hq, w', d] all that were captured, before and after the cut
+    Tensor allQueries = {};             ///< [Hq, w', d] all that were captured, before and after the cut; or empty
     RecentSums* recent = nullptr;       ///< of the layer and its evaluation queries; null: every set from nothing
     ValuesOfLayer ofLayer = {};         ///< shared by the selections of that layer; null: made anew for each
     bool scoresOfQueryHeads = false;    ///< `scores` is [Hq, cut], also where there are as many KV heads

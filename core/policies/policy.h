@@ -5,11 +5,14 @@
 #include "core/policies/policy_input.h"
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kvscope {
+
+inline constexpr std::int64_t kAllQueries = std::numeric_limits<std::int64_t>::max();
 
 /// A compression policy as three stages over engine primitives: features, combine, select. Stateless.
 class Policy {
@@ -37,6 +40,8 @@ public:
     virtual std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const;
     /// What the capture must hold for these values; default: the card's list.
     virtual std::vector<Need> needs(const ParameterValues& values) const { return (void)values, card().needs; }
+    /// How many of the last queries before `end` the policy reads in a one-shot run, if it needs queries. Default: all.
+    virtual std::int64_t queriesRead(const ParameterValues& values) const { return (void)values, kAllQueries; }
     /// Axis label of the score for these values; default: the card's label.
     virtual std::string scoreLabel(const ParameterValues& values) const { return (void)values, card().scoreLabel; }
 

@@ -31,22 +31,6 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::int64_t kSeenQueries = 256; // used with cut "none", as many as in BalanceKV B.1
-
-/// The evaluation queries as rows of the captured queries.
-struct EvaluationQueries {
-    std::int64_t firstRow = 0, count = 0;
-    TokenIndex firstQuery = 0;
-    std::int64_t wanted = 0; ///< number of queries if all had been captured
-};
-
-EvaluationQueries evaluationQueriesOf(const Cut& cut, std::int64_t tokens, std::int64_t captured) {
-    const std::int64_t firstCaptured = tokens - captured;
-    const std::int64_t wantedFirst = cut.evaluatedOnSeen ? std::max<std::int64_t>(0, tokens - kSeenQueries) : cut.token;
-    const std::int64_t first = std::max(wantedFirst, firstCaptured);
-    return {first - firstCaptured, tokens - first, static_cast<TokenIndex>(first), tokens - wantedFirst};
-}
-
 void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
     const auto width = table.shape[1];
     const auto begin = table.data.begin() + static_cast<std::int64_t>(row) * width;
@@ -244,6 +228,12 @@ std::string prefixOf(const LayerRunner& runner, const std::shared_ptr<const Capt
 }
 } // namespace
 
+void readLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
+               std::span<const LayerRead> reads, const Checkpoint& checkpoint) {
+    const LayerWork work(runner.engine(), runner.cache(), prefixOf(runner, capture), *capture, layer);
+    for (const LayerRead& read : reads) work.rows(read, checkpoint);
+}
+
 void forgetLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer) {
     runner.cache().drop(LayerWork::prefixOf(prefixOf(runner, capture), layer));
 }
@@ -274,8 +264,8 @@ FidelityInput LayerWork::left(FidelityInput input, const RunResult& result, cons
 
 FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& checkpoint) const {
     const Cut& cut = result.request.cut;
-    const EvaluationQueries evaluation = evaluationQueriesOf(cut, m_capture.info().numTokens, m_layer.queryCount);
-    if (evaluation.count <= 0) {
+    const QueryRows evaluation = evaluationQueries(result.request);
+    if (evaluation.count() <= 0) {
         result.notes.push_back("not measured: the capture holds no queries; capture them to measure a selection");
         return {};
     }
@@ -285,14 +275,13 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
             "choose another cut or positions=kept");
         return {};
     }
-    if (evaluation.count < evaluation.wanted)
+    if (evaluation.count() < evaluation.wanted)
         result.notes.push_back(
             fmt::format("measured on the last {} of {} queries after the cut: the capture holds no others",
-                        evaluation.count, evaluation.wanted));
+                        evaluation.count(), evaluation.wanted));
     double& readMs = result.times.readMs;
     FidelityInput input;
-    input.queries = m_engine.rows(tensor(TensorRole::Queries, checkpoint, &readMs), evaluation.firstRow,
-                                  evaluation.firstRow + evaluation.count);
+    input.queries = queries(evaluation, checkpoint, &readMs);
     input.keys = tensor(TensorRole::Keys, checkpoint, &readMs);
     input.values = tensor(TensorRole::Values, checkpoint, &readMs);
     input.firstQuery = evaluation.firstQuery;
@@ -349,11 +338,13 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
     Tensor preRopeKeys;
     if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
+    Tensor allQueries;
+    if (anyNeeds(MeasureNeed::AllQueries)) allQueries = tensor(TensorRole::Queries, checkpoint.silent());
     const bool perQueryHead = !result.queryHeadScores.empty();
     const HostTensor& scores = perQueryHead ? result.queryHeadScores : result.scores;
     std::vector<MeasureValues> values =
         measureLayer({m_engine, input, all, fidelity, kept, scores, projection, preRopeKeys,
-                      tensor(TensorRole::Queries, checkpoint.silent()), cached->recent.get(), ofLayer, perQueryHead},
+                      allQueries, cached->recent.get(), ofLayer, perQueryHead},
                      ids, checkpoint.part(0.3, 1));
     const std::vector<std::int32_t> missing = headsNotRecorded(result);
     for (MeasureValues& one : values) leaveOutHeads(one, missing, m_layer.gqaGroupOf);

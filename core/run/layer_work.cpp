@@ -23,10 +23,6 @@ namespace kvscope {
 
 namespace {
 
-/// Longer tensors stay in their file, and the rows that are needed are read: the keys of 8 heads of 128 numbers take
-/// 1 GiB at this length.
-constexpr std::int64_t kMostRowsInMemory = std::int64_t{1} << 18;
-
 /// Source of the keys before RoPE; 16-bit captures rounded them after the rotation instead of before.
 std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
     if (!layer.hasRope) return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
@@ -157,6 +153,27 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
     return *made.value;
 }
 
+Tensor LayerWork::rows(const LayerRead& read, const Checkpoint& checkpoint, double* milliseconds) const {
+    assert(read.role == TensorRole::Queries || read.begin == 0); // only queries are read in parts
+    const std::string key = fmt::format("{}|{}|{}", keyOf(read.role), read.begin, read.end);
+    const bool all = read == LayerRead{read.role, 0, rowsOf(read.role, m_capture.info(), m_layer)};
+    // A slice of all rows is no entry of its own: it would keep them in memory when the cache drops them.
+    if (all || m_cache.has(keyOf(read.role)) || !m_capture.readsQueriesInParts())
+        return m_engine.rows(tensor(read.role, checkpoint, milliseconds), read.begin, read.end);
+    const auto make = [&] {
+        Tensor part = m_engine.upload(m_capture.readQueries(m_layer.layer, read.begin, read.end, checkpoint));
+        return StageCache::Made<Tensor>{part, bytesOf(part.shape())};
+    };
+    const auto made = timed([&] { return m_cache.get<Tensor>(key, checkpoint, make); });
+    if (milliseconds) *milliseconds += made.milliseconds;
+    return *made.value;
+}
+
+Tensor LayerWork::queries(const QueryRows& queries, const Checkpoint& checkpoint, double* milliseconds) const {
+    const LayerRead read = readOf(queries, m_layer);
+    return m_engine.rows(rows(read, checkpoint, milliseconds), queries.begin - read.begin, queries.end - read.begin);
+}
+
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
     std::string random = request.random ? request.random->id() : std::string();
@@ -172,19 +189,16 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Checkpoint& ch
     const auto seen = [&](TensorRole role) {
         return m_engine.rows(tensor(role, checkpoint, &milliseconds), 0, cut.token);
     };
-    const std::int64_t firstCaptured = m_capture.info().numTokens - m_layer.queryCount;
+    const QueryRows own = policyQueries(result.request);
     const auto wants = [&](Need need) { return policyNeeds(result.request.policy, need); };
     const std::int64_t kvHeads = m_capture.info().numKvHeads, width = m_capture.info().headDim;
     // First, where a measure reads them later: keys before RoPE are then derived from them.
     const bool wantsKeys = wants(Need::Keys) || (wants(Need::PreRopeKeys) && result.request.measure);
-    const bool wantsQueries = wants(Need::Queries) && firstCaptured < cut.token;
     return PolicyInput{.engine = m_engine,
                        .keys = wantsKeys ? seen(TensorRole::Keys) : Tensor({kvHeads, cut.token, width}, {}),
                        .values = wants(Need::Values) ? seen(TensorRole::Values) : Tensor(),
-                       .queries = wantsQueries ? m_engine.rows(tensor(TensorRole::Queries, checkpoint, &milliseconds),
-                                                               0, cut.token - firstCaptured)
-                                               : Tensor(),
-                       .firstQuery = static_cast<TokenIndex>(firstCaptured),
+                       .queries = own.count() > 0 ? queries(own, checkpoint, &milliseconds) : Tensor(),
+                       .firstQuery = own.firstQuery,
                        .end = cut.token,
                        .positions = {},
                        .carried = {},

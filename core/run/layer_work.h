@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/policies/policy.h"
+#include "core/run/layer_reads.h"
 #include "core/run/run.h"
 #include "core/run/stage_cache.h"
 
@@ -40,6 +41,8 @@ public:
     }
     /// The tensor [H, rows, d] as captured.
     Tensor tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
+    /// Rows [begin, end) of it; queries are read alone where the capture can and the cache does not hold all of them.
+    Tensor rows(const LayerRead& read, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
 
     /// Fills selection, scores and notes, by the policy or from the recorded list.
     void choose(RunResult& result, const Checkpoint& checkpoint) const;
@@ -54,6 +57,7 @@ private:
     struct Scored;
 
     HostTensor read(TensorRole role, const Checkpoint& checkpoint) const;
+    Tensor queries(const QueryRows& queries, const Checkpoint& checkpoint, double* milliseconds) const;
     PolicyInput policyInput(const RunResult& result, const Checkpoint& checkpoint, double& milliseconds) const;
     void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;
     std::shared_ptr<const Timed<Features>> features(RunResult& result, const Policy& policy,
@@ -81,6 +85,9 @@ private:
     const LayerInfo& m_layer;
 };
 
+/// Reads what a run reads into the runner's cache.
+void readLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
+               std::span<const LayerRead> reads, const Checkpoint& checkpoint);
 /// Drops all that the runner has cached of a layer.
 void forgetLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer);
 /// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.

@@ -4,7 +4,6 @@
 
 #include "core/base/spare_memory.h"
 #include "core/base/thread_wait.h"
-#include "core/policies/policy_needs.h"
 #include "core/run/layer_work.h"
 
 #include <unistd.h>
@@ -31,22 +30,14 @@ Points firstLayer(Points points) {
 }
 
 /// What the points of one layer are going to read.
-std::vector<TensorRole> rolesOf(Points points) {
-    const auto any = [&](const auto& reads) { return std::ranges::any_of(points, reads); };
-    const auto needed = [&](Need need) {
-        return any([&](const GridPoint& point) {
-            return !point.run.recorded && !point.refused && policyNeeds(point.run.policy, need);
-        });
-    };
-    const bool measured = any([](const GridPoint& point) { return point.run.measure; });
-    const RunRequest& run = points.front().run;
-    std::vector<TensorRole> roles;
-    if (measured || needed(Need::Keys)) roles.push_back(TensorRole::Keys);
-    if (measured || needed(Need::Values)) roles.push_back(TensorRole::Values);
-    if (run.capture->info().layerInfo(run.layer).queryCount > 0 && (measured || needed(Need::Queries)))
-        roles.push_back(TensorRole::Queries);
-    if (needed(Need::PreRopeKeys)) roles.push_back(TensorRole::KeysPreRope);
-    return roles;
+std::vector<LayerRead> readsOfAll(Points points) {
+    std::vector<LayerRead> all;
+    for (const GridPoint& point : points) {
+        if (point.refused) continue;
+        for (const LayerRead& read : readsOf(point.run))
+            if (std::ranges::find(all, read) == all.end()) all.push_back(read);
+    }
+    return all;
 }
 
 /// Two layers with their intermediate results must fit into the runner's cache, or they would evict each other. The
@@ -56,14 +47,12 @@ double mostBytesAhead() {
                     static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
 }
 
-double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<TensorRole>& roles) {
+double bytesToRead(const CaptureInfo& info, const std::vector<LayerRead>& reads) {
     double floats = 0;
-    for (const TensorRole role : roles) {
-        const bool queries = role == TensorRole::Queries;
-        floats += static_cast<double>(queries ? info.layerInfo(layer).queryCount : info.numTokens) *
-                  (queries ? info.numQueryHeads : info.numKvHeads) *
-                  (role == TensorRole::Values ? info.valueDim : info.headDim);
-    }
+    for (const LayerRead& read : reads)
+        floats += static_cast<double>(read.end - read.begin) *
+                  (read.role == TensorRole::Queries ? info.numQueryHeads : info.numKvHeads) *
+                  (read.role == TensorRole::Values ? info.valueDim : info.headDim);
     return floats * sizeof(float);
 }
 
@@ -98,9 +87,9 @@ private:
     }
     void read(Points layer) const {
         const RunRequest& run = layer.front().run;
-        const std::vector<TensorRole> roles = rolesOf(layer);
-        if (bytesToRead(run.capture->info(), run.layer, roles) > mostBytesAhead()) return;
-        for (const TensorRole role : roles) m_runner.tensor(run.capture, run.layer, role, m_checkpoint);
+        const std::vector<LayerRead> reads = readsOfAll(layer);
+        if (bytesToRead(run.capture->info(), reads) > mostBytesAhead()) return;
+        readLayer(m_runner, run.capture, run.layer, reads, m_checkpoint);
     }
 
     const LayerRunner& m_runner;

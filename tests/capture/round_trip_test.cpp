@@ -95,6 +95,9 @@ private slots:
                 rows->read(1, begin, count, some.data());
                 const auto from = expected.data.begin() + (expected.shape[1] + begin) * 16;
                 QVERIFY(std::equal(some.begin(), some.end(), from));
+                if (role != TensorRole::Queries) continue;
+                QCOMPARE(read->readQueries(layer.layer, begin, begin + count, {}).data,
+                         memory->readQueries(layer.layer, begin, begin + count, {}).data);
             }
         }
     }

@@ -42,11 +42,13 @@ def receive() -> tuple[dict, list[bytes]]:
     return message, [READ.read(size) for size in sizes]
 
 
-def tensor(request: int, layer: int, role: str, info: dict, n: int) -> dict:
+def tensor(request: int, layer: int, role: str, rows: list[int] | None, info: dict, n: int) -> dict:
     with open(os.path.join(FOLDER, f"{layer}_{role}.f32"), "rb") as file:
         data = file.read()
-    heads = info["num_q_heads" if role == "q" else "num_kv_heads"]
-    shape = [heads, n, info["value_dim" if role == "v" else "head_dim"]]
+    heads, width = info["num_q_heads" if role == "q" else "num_kv_heads"], info["value_dim" if role == "v" else "head_dim"]
+    begin, end = rows or [0, n]
+    places = [[4 * width * (head * n + row) for row in (begin, end)] for head in range(heads)]
+    data, shape = b"".join(data[first:last] for first, last in places), [heads, end - begin, width]
     if MODE == "shape":
         shape[0] += 1
     for at in range(0, len(data), 5_000):
@@ -93,7 +95,7 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
     if method == "initialize":
         protocol, devices = [2 if MODE == "newer" else 1, 0], [{"name": "cpu", "free": 8e9}]
         worker = {"python": "fake"} | ({"kvscope": "0.0.1"} if MODE == "older" else {})
-        return {"protocol": protocol, "worker": worker, "devices": devices, "capabilities": {"list": MODE != "older"}}
+        return {"protocol": protocol, "worker": worker, "devices": devices, "capabilities": dict.fromkeys(["list", "rows"], MODE != "older")}
     if method == "model/list":
         many = ["x" * 201, "", "two\nlines", *(f"many/{index:04}" for index in range(5000))]
         return {"models": {"right": ["org/small", "org/tiny"], "many": many, "numbers": [1]}.get(MODE, [])}
@@ -126,7 +128,7 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
             file.write(b"a saved capture")
         return {"capture_hash": context["hash"]}
     if method == "tensors/get":
-        return tensor(message["id"], params["layer"], params["role"], info, len(tokens["ids"]))
+        return tensor(message["id"], params["layer"], params["role"], params["rows"], info, len(tokens["ids"]))
     if method == "selection/set":
         name = f"{params['name']}/{params['generation']}"
         words = json.dumps(params["rows"]).replace(" ", "").encode() + b"".join(blobs)

@@ -97,6 +97,9 @@ private slots:
                 QVERIFY(live.shape == memory.shape);
                 QVERIFY(live.data == memory.data);
             }
+        QVERIFY(capture->readsQueriesInParts());
+        QVERIFY(capture->readQueries(LayerIndex(1), 61, 83, {}).data ==
+                m_memory->readQueries(LayerIndex(1), 61, 83, {}).data);
         QVERIFY_THROWS_EXCEPTION(Error, capture->read(LayerIndex(2), TensorRole::Keys, {}));
         QVERIFY_THROWS_EXCEPTION(Error, capture->read(LayerIndex(0), TensorRole::OutputProjection, {}));
     }

@@ -120,6 +120,10 @@ public:
         return chosen;
     }
 
+    std::int64_t queriesRead(const ParameterValues& values) const override {
+        return snapkvPolicy().queriesRead(values);
+    }
+
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
         return snapkvPolicy().notes(input, values);
     }

@@ -192,6 +192,8 @@ public:
         return {values.integer("protect_first"), std::max(values.integer("window"), values.integer("protect_last"))};
     }
 
+    std::int64_t queriesRead(const ParameterValues& values) const override { return values.integer("window"); }
+
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
         const QueryWindow window = lastQueries(input, values.integer("window"), card().name);
         if (window.count == window.wanted) return {};

@@ -31,13 +31,17 @@ PolicyCard makeCard() {
             .scoreLabel = "score: attention of the last query"};
 }
 
+constexpr std::int64_t kQueries = 1;
+
 class Tova : public Policy {
 public:
     Tova() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
-        return {{"attention", windowAttention(input, lastQueries(input, 1, card().name))}};
+        return {{"attention", windowAttention(input, lastQueries(input, kQueries, card().name))}};
     }
+
+    std::int64_t queriesRead(const ParameterValues&) const override { return kQueries; }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
         const HostTensor& attention = features.at("attention");

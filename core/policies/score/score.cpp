@@ -5,6 +5,7 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_needs.h"
 #include "core/policies/score/score_expression.h"
 
 #include <fmt/format.h>
@@ -103,6 +104,15 @@ public:
             all.insert(all.end(), own.begin(), own.end());
         }
         return all;
+    }
+
+    std::int64_t queriesRead(const ParameterValues& values) const override {
+        std::int64_t most = 0;
+        const ScoreExpression formula = formulaOf(values);
+        for (const ScoreFeature& feature : formula.features())
+            if (!isBasicScoreFeature(feature.name))
+                most = std::max(most, kvscope::queriesRead(scoreFeatureSpec(feature)));
+        return most;
     }
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {

@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the bann
     from kvscope_live.models import OpenModel
     from kvscope_live.selections import Selection
 
-PROTOCOL = [1, 5]  # 1.2 adds context/save, 1.3 rows that fail alone, 1.4 chunks that do, 1.5 model/list
+# 1.2 adds context/save, 1.3 rows that fail alone, 1.4 chunks that do, 1.5 model/list, 1.6 the rows of a tensor
+PROTOCOL = [1, 6]
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
 MOST_GENERATED, MOST_STEPS = 4096, 1024
 MOST_LISTED = 1000  # models
@@ -122,6 +123,7 @@ class Session:
                 "capture": True,
                 "importance": True,
                 "list": True,
+                "rows": True,
                 "max_tokens": MOST_TOKENS,
             },
         }
@@ -237,12 +239,11 @@ class Session:
         given, context = request.parameters, self._context(request).context
         role = given.text("role")
         tensor = context.tensor(given.integer("layer", 0, len(context.calls) - 1), role)
-        if "heads" in given:
-            axis = 1 if role == "o_proj" else 0
-            begin, end = (*given.integers("heads", tensor.shape[axis] + 1), -1, -1)[:2]
+        if "rows" in given:
+            begin, end = (*given.integers("rows", tensor.shape[1] + 1), -1, -1)[:2]
             if not 0 <= begin < end:
-                raise bad("heads", "is not [begin, end] with begin < end")
-            tensor = tensor.narrow(axis, begin, end - begin)
+                raise bad("rows", "is not [begin, end] with begin < end")
+            tensor = tensor[:, begin:end]
         return {"bytes": self._stream(request, tensor, role)}
 
     def _stream(self, request: Request, tensor: torch.Tensor, name: str) -> int:

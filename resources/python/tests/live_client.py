@@ -118,10 +118,10 @@ class Local:
         params = {"context_id": context, "name": name, "rows": rows, "blobs": described}
         return self.ask("selection/set", params, tuple(blobs))
 
-    def tensor(self, context: str, layer: int, role: str, heads: list[int] | None = None) -> Any:
+    def tensor(self, context: str, layer: int, role: str, rows: list[int] | None = None) -> Any:
         """The tensor from its pieces."""
         first = len(self.channel.sent)
-        params = {"context_id": context, "layer": layer, "role": role, "heads": heads}
+        params = {"context_id": context, "layer": layer, "role": role, "rows": rows}
         count = self.ask("tensors/get", params)["bytes"]
         notes = [(m["params"], blobs) for m, blobs in self.channel.sent[first:] if m["method"] == "tensors/data"]
         data = b"".join(blob for _, blobs in notes for blob in blobs)

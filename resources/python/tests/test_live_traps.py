@@ -138,7 +138,9 @@ def test_a_context_is_read_in_one_piece() -> None:
     local = opened("llama")
     answer = read(local, IDS, CUT)
     assert [layer["queries"] for layer in answer["info"]["layers"]] == [TOKENS] * LAYERS
-    assert local.tensor(answer["context_id"], 1, "q").shape[1] == TOKENS
+    queries = local.tensor(answer["context_id"], 1, "q")
+    assert queries.shape[1] == TOKENS
+    assert np.array_equal(local.tensor(answer["context_id"], 1, "q", [CUT, TOKENS]), queries[:, CUT:])
 
 
 def test_the_first_answer_token_behind_the_cut_counts_nowhere() -> None:

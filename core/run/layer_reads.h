@@ -1,0 +1,44 @@
+#pragma once
+
+#include "core/run/run.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvscope {
+
+/// Longer tensors stay in their file, and the rows that are needed are read: the keys of 8 heads of 128 numbers take
+/// 1 GiB at this length.
+inline constexpr std::int64_t kMostRowsInMemory = std::int64_t{1} << 18;
+
+/// Rows [begin, end) of a captured tensor [H, rows, d].
+struct LayerRead {
+    TensorRole role = TensorRole::Keys;
+    std::int64_t begin = 0, end = 0;
+    friend bool operator==(const LayerRead&, const LayerRead&) = default;
+};
+
+/// Rows of the whole tensor.
+std::int64_t rowsOf(TensorRole role, const CaptureInfo& capture, const LayerInfo& layer);
+
+/// Queries of a layer as rows of the captured ones.
+struct QueryRows {
+    std::int64_t begin = 0, end = 0;
+    TokenIndex firstQuery = 0; ///< token of row `begin`
+    std::int64_t wanted = 0;   ///< number of queries if all had been captured
+
+    std::int64_t count() const { return end - begin; }
+};
+
+/// The queries before the cut that the policy reads; none (count <= 0) where it reads none or none was captured.
+QueryRows policyQueries(const RunRequest& request);
+/// The queries after the cut, on which a result is measured; with cut "none" the last 256. None was captured: count <= 0.
+QueryRows evaluationQueries(const RunRequest& request);
+
+/// The read that holds these queries: they alone, or all, where they are more than half of them.
+LayerRead readOf(const QueryRows& queries, const LayerInfo& layer);
+
+/// The tensors that a run without intermediate results in the cache reads, each read once.
+std::vector<LayerRead> readsOf(const RunRequest& request);
+
+} // namespace kvscope

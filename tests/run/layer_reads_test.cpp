@@ -1,0 +1,173 @@
+// Which queries a run reads: as few as the policy and the measures need, with the results of a capture that is read whole.
+#include "core/engine/engine.h"
+#include "core/metrics/measure_values.h"
+#include "core/policies/policy.h"
+#include "core/run/run_grid.h"
+#include "tests/support/random_capture.h"
+#include "tests/support/test_program.h"
+
+#include <QtTest>
+
+#include <atomic>
+#include <cstring>
+
+using namespace kvscope;
+
+namespace {
+
+constexpr int kTokens = 120, kQueryHeads = 4, kKvHeads = 2, kDim = 8;
+
+/// A random capture whose queries are read in parts, as a file's are. The last `queries` queries were captured.
+class PartlyRead final : public CaptureReader {
+public:
+    explicit PartlyRead(std::int64_t queries, int layers = 1)
+        : m_capture(makeRandomCapture(5, kTokens, layers, kQueryHeads, kKvHeads, kDim)) {
+        for (LayerInfo& layer : m_capture->captureInfo.layers) {
+            layer.queryCount = queries;
+            HostTensor& all = m_capture->tensors[{layer.layer, TensorRole::Queries}];
+            HostTensor last{{kQueryHeads, queries, kDim}, {}};
+            for (int head = 0; head < kQueryHeads; ++head)
+                last.data.insert(last.data.end(), all.data.begin() + ((head + 1) * kTokens - queries) * kDim,
+                                 all.data.begin() + (head + 1) * kTokens * kDim);
+            all = std::move(last);
+        }
+    }
+
+    const CaptureInfo& info() const override { return m_capture->info(); }
+    const TokenTable& tokens() const override { return m_capture->tokens(); }
+    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
+        return m_capture->inverseFrequencies(layer);
+    }
+    std::string computeHash(const Checkpoint& checkpoint) const override { return m_capture->computeHash(checkpoint); }
+    HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
+        if (role == TensorRole::Queries) ++wholeQueries;
+        return m_capture->read(layer, role, checkpoint);
+    }
+    bool readsQueriesInParts() const override { return true; }
+    HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
+                           const Checkpoint& checkpoint) const override {
+        queryRows += end - begin;
+        return m_capture->readQueries(layer, begin, end, checkpoint);
+    }
+
+    std::shared_ptr<const CaptureReader> readWhole() const { return m_capture; } ///< the same numbers
+
+    mutable std::atomic<int> wholeQueries{0};
+    mutable std::atomic<std::int64_t> queryRows{0}; ///< read in parts
+
+private:
+    std::shared_ptr<MemoryCapture> m_capture;
+};
+
+RunRequest requestOf(std::shared_ptr<const CaptureReader> capture, const std::string& policy, const std::string& cut,
+                     bool measure = true) {
+    RunRequest request;
+    request.cut = Cut::resolve(cut, *capture);
+    request.capture = std::move(capture);
+    request.policy = PolicySpec::parse(policy);
+    request.budget = Budget::parse("0.25");
+    request.measure = measure;
+    return request;
+}
+
+std::vector<std::string> everyVariant() {
+    std::vector<std::string> specs;
+    for (const Policy* policy : allPolicies())
+        if (policy->card().id != "imported" && policy->card().id != "score")
+            for (const PolicyVariant& variant : policy->card().variants)
+                specs.push_back(policy->card().id + ":" + variant.id);
+    for (const char* spec : {"snapkv,prompt_block=32", "tova,prompt_block=16", "score:z(snapkv) + z(tova) * knorm",
+                             "score:z(h2o) + z(snapkv)", "score:vnorm"})
+        specs.emplace_back(spec);
+    return specs;
+}
+
+/// The result, or the sentence that says why there is none.
+std::pair<std::shared_ptr<const RunResult>, std::string> resultOf(const RunRequest& request) {
+    try {
+        return {LayerRunner(makeCpuEngine(1)).run(request, {}), {}};
+    } catch (const Error& error) {
+        return {nullptr, error.what()};
+    }
+}
+
+bool sameBits(std::span<const float> a, std::span<const float> b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+} // namespace
+
+class LayerReadsTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void theResultsAreThoseOfAllQueries_data() {
+        QTest::addColumn<QString>("policy");
+        for (const std::string& spec : everyVariant()) QTest::newRow(spec.c_str()) << QString::fromStdString(spec);
+    }
+
+    void theResultsAreThoseOfAllQueries() {
+        QFETCH(QString, policy);
+        for (const std::int64_t queries : {std::int64_t{kTokens}, std::int64_t{45}, std::int64_t{5}})
+            for (const char* cut : {"80", "110", "none"}) {
+                const auto capture = std::make_shared<const PartlyRead>(queries);
+                const auto [parts, refused] = resultOf(requestOf(capture, policy.toStdString(), cut));
+                const auto [whole, reason] = resultOf(requestOf(capture->readWhole(), policy.toStdString(), cut));
+                QCOMPARE(refused, reason);
+                if (!whole) continue;
+                QVERIFY(parts->selection.sameLists(whole->selection));
+                QVERIFY(sameBits(parts->scores.data, whole->scores.data));
+                QCOMPARE(parts->notes, whole->notes);
+                QCOMPARE(!parts->fidelity, !whole->fidelity);
+                if (!whole->fidelity) continue;
+                QVERIFY(sameBits(parts->fidelity->outputError.data, whole->fidelity->outputError.data));
+                QVERIFY(sameBits(parts->fidelity->retainedMass.data, whole->fidelity->retainedMass.data));
+            }
+    }
+
+    void onlyTheQueriesInUseAreRead_data() {
+        QTest::addColumn<QString>("policy");
+        QTest::addColumn<bool>("measured");
+        QTest::addColumn<int>("parts"); // rows; 20 of 120 lie after the cut
+        QTest::addColumn<int>("whole");
+        QTest::newRow("a window") << "snapkv,window=8" << false << 8 << 0;
+        QTest::newRow("a window, measured") << "snapkv,window=8" << true << 8 + 20 << 0;
+        QTest::newRow("PyramidKV") << "pyramidkv,window=8" << false << 8 << 0;
+        QTest::newRow("the last query, measured") << "tova" << true << 1 + 20 << 0;
+        QTest::newRow("a formula of both") << "score:z(snapkv) + z(tova)" << false << 32 << 0;
+        QTest::newRow("blocks have windows everywhere") << "snapkv,window=8,prompt_block=32" << true << 0 << 1;
+        QTest::newRow("more than half") << "snapkv,window=64" << true << 0 << 1;
+        QTest::newRow("all") << "h2o" << true << 0 << 1;
+        QTest::newRow("none, measured") << "keydiff" << true << 20 << 0;
+        QTest::newRow("none") << "keydiff" << false << 0 << 0;
+    }
+
+    void onlyTheQueriesInUseAreRead() {
+        QFETCH(QString, policy);
+        QFETCH(bool, measured);
+        QFETCH(int, parts);
+        QFETCH(int, whole);
+        const auto capture = std::make_shared<const PartlyRead>(kTokens, 2);
+        std::vector<GridPoint> points(2, {requestOf(capture, policy.toStdString(), "100", measured)});
+        points[1].run.layer = LayerIndex(1); // read ahead, and used as it is
+        runGrid(LayerRunner(makeCpuEngine(1)), points, {}, {[](std::size_t, const auto&, const Checkpoint&) {}});
+        QCOMPARE(capture->queryRows.load(), std::int64_t{2} * parts);
+        QCOMPARE(capture->wholeQueries.load(), 2 * whole);
+    }
+
+    // Where all queries are there already, nothing is read again; and measures of all queries get all.
+    void allQueriesServeTheirParts() {
+        const auto capture = std::make_shared<const PartlyRead>(kTokens);
+        const LayerRunner runner(makeCpuEngine(1));
+        const auto result = runner.run(requestOf(capture, "snapkv,window=8", "100"), {});
+        QCOMPARE(capture->queryRows.load(), std::int64_t{28});
+        const std::vector<std::string> ids = {"query_norm"};
+        QCOMPARE(runner.measure(*result, ids, {}).front().perVector.shape[1], std::int64_t{kTokens});
+        runner.run(requestOf(capture, "snapkv,window=16", "90"), {});
+        QCOMPARE(capture->queryRows.load(), std::int64_t{28});
+        QCOMPARE(capture->wholeQueries.load(), 1);
+    }
+};
+
+KVSCOPE_CORE_TEST(LayerReadsTest)
+#include "layer_reads_test.moc"
