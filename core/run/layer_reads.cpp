@@ -1,5 +1,5 @@
-// What a run reads of its layer. A policy that scores by a window of queries, and every measure, need a few of them, while
-// those of all query heads are several times as large as the keys.
+// What a run reads of its layer. A policy that scores by a window of queries, and every measure, need a few of them,
+// while those of all query heads are several times as large as the keys.
 #include "core/run/layer_reads.h"
 
 #include "core/policies/policy_needs.h"
@@ -55,7 +55,7 @@ std::vector<LayerRead> readsOf(const RunRequest& request) {
         if (measured || (!request.recorded && policyNeeds(request.policy, need)))
             add({role, 0, rowsOf(role, request.capture->info(), layer)});
     };
-    addAll(TensorRole::Keys, Need::Keys); // first, so that keys before RoPE are derived from them
+    addAll(TensorRole::Keys, Need::Keys);
     addAll(TensorRole::Values, Need::Values);
     addAll(TensorRole::KeysPreRope, Need::PreRopeKeys);
     if (const QueryRows own = policyQueries(request); own.count() > 0 && !request.recorded) add(readOf(own, layer));

@@ -32,7 +32,8 @@ struct QueryRows {
 
 /// The queries before the cut that the policy reads; none (count <= 0) where it reads none or none was captured.
 QueryRows policyQueries(const RunRequest& request);
-/// The queries after the cut, on which a result is measured; with cut "none" the last 256. None was captured: count <= 0.
+/// The queries after the cut, on which a result is measured; with cut "none" the last 256. None was captured: count <=
+/// 0.
 QueryRows evaluationQueries(const RunRequest& request);
 
 /// The read that holds these queries: they alone, or all, where they are more than half of them.

@@ -343,8 +343,8 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     const bool perQueryHead = !result.queryHeadScores.empty();
     const HostTensor& scores = perQueryHead ? result.queryHeadScores : result.scores;
     std::vector<MeasureValues> values =
-        measureLayer({m_engine, input, all, fidelity, kept, scores, projection, preRopeKeys,
-                      allQueries, cached->recent.get(), ofLayer, perQueryHead},
+        measureLayer({m_engine, input, all, fidelity, kept, scores, projection, preRopeKeys, allQueries,
+                      cached->recent.get(), ofLayer, perQueryHead},
                      ids, checkpoint.part(0.3, 1));
     const std::vector<std::int32_t> missing = headsNotRecorded(result);
     for (MeasureValues& one : values) leaveOutHeads(one, missing, m_layer.gqaGroupOf);

@@ -37,6 +37,7 @@ std::vector<LayerRead> readsOfAll(Points points) {
         for (const LayerRead& read : readsOf(point.run))
             if (std::ranges::find(all, read) == all.end()) all.push_back(read);
     }
+    std::ranges::stable_sort(all, {}, &LayerRead::role); // those before RoPE, the last, are derived from keys at hand
     return all;
 }
 

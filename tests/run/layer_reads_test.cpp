@@ -1,4 +1,5 @@
-// Which queries a run reads: as few as the policy and the measures need, with the results of a capture that is read whole.
+// Which queries a run reads: as few as the policy and the measures need, with the results of a capture that is read
+// whole.
 #include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/policies/policy.h"
