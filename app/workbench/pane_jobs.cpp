@@ -75,7 +75,7 @@ void PaneJobs::refresh() {
     std::vector<int> changed;
     for (int index = 0; index < kMaxPanes; ++index)
         if (refresh(index)) changed.push_back(index);
-    for (const int index : changed) m_listener.changed(index);
+    if (!changed.empty()) m_listener.changed(changed);
 }
 
 bool PaneJobs::refresh(int index) {
@@ -138,7 +138,7 @@ void PaneJobs::measureOnTheWay(int index) {
                                                                                            const auto& post) {
         post([this, index, measured = measureChoice(*runner, *chosen, checkpoint)] {
             m_panes[index].measured = measured;
-            m_listener.changed(index);
+            m_listener.changed({index});
         });
     };
     m_scheduler.submit(slotOnTheWay(index), {work, {}, {}, {}});
@@ -156,7 +156,7 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
     Pane& pane = m_panes[index];
     const bool isChosen = pane.isCurrent;
     const auto made = [this, &pane, index, request, isChosen] {
-        if (pane.state == JobState::Idle) return m_listener.changed(index); // a lost worker: nothing was delivered
+        if (pane.state == JobState::Idle) return m_listener.changed({index}); // a lost worker: nothing was delivered
         pane.isCurrent = true;
         if (pane.state == JobState::Ready && isChosen) m_recent.insert(pane.key, pane.value);
         if (pane.state == JobState::Ready && !isChosen) {
@@ -164,7 +164,7 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
             measureLater(index, request);
         }
         noteDelivered(index);
-        m_listener.changed(index);
+        m_listener.changed({index});
     };
     const auto make = [runner = m_open.runner, request,
                        chosen = isChosen ? pane.value : nullptr](const Checkpoint& checkpoint, const auto&) {
@@ -194,7 +194,7 @@ void PaneJobs::cancel(int index) {
         pane.state = JobState::Idle;
     else
         pane.fail("Cancelled: change a parameter or press F5 to compute this pane.");
-    m_listener.changed(index);
+    m_listener.changed({index});
 }
 
 void PaneJobs::outdate() {

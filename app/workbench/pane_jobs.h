@@ -38,9 +38,9 @@ public:
         Clock::TimePoint numbersAsked; ///< when the newest measure began that no step of a drag cancels
     };
     struct Listener {
-        std::function<void(int pane)> changed;    ///< its state, result or error
-        std::function<void(int pane)> progressed; ///< its progress alone
-        Scheduler::Deliver afterFrame;            ///< runs the task when what has changed is drawn
+        std::function<void(const std::vector<int>& panes)> changed; ///< their state, result or error
+        std::function<void(int pane)> progressed;                   ///< its progress alone
+        Scheduler::Deliver afterFrame;                              ///< runs the task when what has changed is drawn
     };
 
     /// The references must outlive it.

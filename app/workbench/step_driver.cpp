@@ -18,7 +18,7 @@ StepDriver::StepDriver(Workbench& workbench)
           moveTo(step() + 1, true);
       })),
       m_glide(workbench.clock().makeTimer([this] { glideOn(); })) {
-    workbench.tell(this, &StepDriver::refreshSoon, &Workbench::sessionChanged, &Workbench::paneChanged,
+    workbench.tell(this, &StepDriver::refreshSoon, &Workbench::sessionChanged, &Workbench::panesChanged,
                    &Workbench::dataChanged, &Workbench::captureChanged, &Workbench::shownViewsChanged);
     connect(&workbench, &Workbench::cursorChanged, this, &StepDriver::changed);
 }

@@ -42,9 +42,12 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
     : m_clock(clock), m_scheduler(executor, deliver), m_writers(executor, deliver),
       m_engineScheduler(executor, deliver),
       m_panes(m_open, m_scheduler, clock,
-              {[this](int pane) {
-                   if (pane == session().activePane) m_layerScan.note(m_panes.at(pane));
-                   emit paneChanged(pane);
+              {[this](const std::vector<int>& panes) {
+                   for (const int pane : panes) {
+                       if (pane == session().activePane) m_layerScan.note(m_panes.at(pane));
+                       emit paneChanged(pane);
+                   }
+                   emit panesChanged();
                },
                [this](int pane) { emit progressChanged(pane, progress(pane)); },
                [this](Scheduler::Task task) {

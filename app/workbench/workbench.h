@@ -115,6 +115,7 @@ signals:
     void carriedOver(const std::vector<std::string>& adapted); ///< a sentence for each thing that could not be kept
     void sessionChanged();                                     ///< any member of the session
     void paneChanged(int pane);                                ///< its result, error or computing flag
+    void panesChanged();                                       ///< after all `paneChanged` of one change
     void dataChanged(const QString& viewId);                   ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
     void focusChanged();                       ///< hover, brushing or opened heads

@@ -15,7 +15,7 @@ constexpr const char* kNotice = "layer";
 LayerErrors::LayerErrors(Workbench& workbench, NoticeStrip& notices, QObject* parent)
     : QObject(parent), m_workbench(workbench), m_notices(notices) {
     connect(&m_workbench, &Workbench::captureChanged, this, &LayerErrors::forget);
-    connect(&m_workbench, &Workbench::paneChanged, this, &LayerErrors::follow);
+    connect(&m_workbench, &Workbench::panesChanged, this, &LayerErrors::follow);
     connect(&m_workbench, &Workbench::sessionChanged, this, &LayerErrors::leaveSkipped);
 }
 

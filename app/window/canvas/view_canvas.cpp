@@ -106,7 +106,7 @@ void ViewCanvas::connectWorkbench() {
         // A view without a step sequence does not depend on the step cursor.
         if (isVisible() && !m_view.stepSequence(input(), options()).events.empty()) invalidate();
     });
-    connect(&m_workbench, &Workbench::paneChanged, this, &ViewCanvas::invalidateChanged);
+    connect(&m_workbench, &Workbench::panesChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed) {
         if (changed == m_pane && isVisible()) followAge(drawn());
     });

@@ -244,7 +244,7 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
         if (source) QGuiApplication::clipboard()->setText(tableAsTsv(source->table()));
     });
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
-    workbench.tell(this, follow, &Workbench::paneChanged, &Workbench::sessionChanged);
+    workbench.tell(this, follow, &Workbench::panesChanged, &Workbench::sessionChanged);
     connect(&workbench, &Workbench::cursorChanged, this, [follow, &workbench, &view = canvas.view()] {
         // A view without steps has one table at all of them: a new one would drop the selection.
         const ParameterValues options = viewOptions(workbench.session(), view);

@@ -48,7 +48,7 @@ ThumbnailSheet::ThumbnailSheet(Workbench& workbench, const TextService& text, QW
     connect(m_search, &QLineEdit::textChanged, this, &ThumbnailSheet::arrange);
     for (const auto signal : {&Workbench::sessionChanged, &Workbench::captureChanged})
         connect(&m_workbench, signal, this, &ThumbnailSheet::outdate);
-    connect(&m_workbench, &Workbench::paneChanged, this, &ThumbnailSheet::outdate);
+    connect(&m_workbench, &Workbench::panesChanged, this, &ThumbnailSheet::outdate);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_data.clear(); });
 }
 

@@ -73,7 +73,7 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
         if (isVisible()) refresh();
     };
     connect(&m_jobs, &LiveAnswerJobs::changed, this, refreshShown);
-    connect(&m_workbench, &Workbench::paneChanged, this, refreshShown); // names of recorded lists
+    connect(&m_workbench, &Workbench::panesChanged, this, refreshShown); // names of recorded lists
     refresh();
 }
 

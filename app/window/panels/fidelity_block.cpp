@@ -42,7 +42,7 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addStretch();
 
     for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
-        one->tell(this, &FidelityBlock::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
+        one->tell(this, &FidelityBlock::refresh, &Workbench::sessionChanged, &Workbench::panesChanged,
                   &Workbench::dataChanged, &Workbench::captureChanged);
     refresh();
 }

@@ -49,7 +49,7 @@ LossPlot::LossPlot(Workbench& workbench, LiveAnswerJobs& jobs, const TextService
     setFocusPolicy(Qt::ClickFocus); // a number that is being typed belongs to the pane that was active before the click
     setAccessibleName(tr("Loss of the expected answer against the budget"));
     connect(&m_jobs, &LiveAnswerJobs::changed, this, qOverload<>(&QWidget::update));
-    connect(&m_workbench, &Workbench::paneChanged, this, qOverload<>(&QWidget::update)); // its budget now
+    connect(&m_workbench, &Workbench::panesChanged, this, qOverload<>(&QWidget::update)); // its budget now
 }
 
 void LossPlot::paintEvent(QPaintEvent*) {

@@ -72,7 +72,7 @@ MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
         m_workbench.change([&](Session& s) { s.activePane = pane; }, tr("Active pane"));
     });
     for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
-        one->tell(this, &MetricsTable::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
+        one->tell(this, &MetricsTable::refresh, &Workbench::sessionChanged, &Workbench::panesChanged,
                   &Workbench::captureChanged);
     refresh();
 }

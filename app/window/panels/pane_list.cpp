@@ -45,7 +45,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     m_add->setMenu(menu);
     fillPolicyMenu(menu, m_workbench);
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
-    connect(&m_workbench, &Workbench::paneChanged, this, &PaneList::refresh); // who made a recorded list is known now
+    connect(&m_workbench, &Workbench::panesChanged, this, &PaneList::refresh); // who made a recorded list is known now
     refresh();
 }
 

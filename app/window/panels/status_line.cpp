@@ -69,7 +69,7 @@ StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget*
     m_left = added(row, new ElidedLabel("status", Qt::ElideRight, this), 1);
     m_engine = added(row, new EngineChooser(m_workbench, engines, this));
     m_right = added(row, new LiveNumber(11, QFont::Normal, this, m_workbench.clock()));
-    m_workbench.tell(this, &StatusLine::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
+    m_workbench.tell(this, &StatusLine::refresh, &Workbench::sessionChanged, &Workbench::panesChanged,
                      &Workbench::engineChanged);
     refresh();
 }
