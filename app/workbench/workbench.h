@@ -25,9 +25,8 @@ namespace kvscope {
 class Engine;
 class SecondWorkbench;
 
-/// Computes what a session shows. Every edit goes through here; afterwards panes, views and the layer scan request what
-/// the session needs, and signals on the owner's thread report the results. Has no widgets, never computes and never
-/// waits. Executor, delivery and clock are arguments, so that tests step through races and pauses.
+/// Computes what a session shows, on workers. Every edit goes through here; afterwards panes, views and the layer scan
+/// request what the session needs, and signals on the owner's thread report the results. Never waits, has no widgets.
 class Workbench : public QObject {
     Q_OBJECT
 
