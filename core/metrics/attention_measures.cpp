@@ -246,10 +246,13 @@ std::vector<MeasureEntry> attentionMeasures() {
         {{"eps_op", "ε of SubGen (operator norm)", OutputError, "",
           "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_op) (SubGen (3)); eps_f ≤ eps_op ≤ √rank V · eps_f.", PerQuery},
          epsilonOperator},
-        {{"numerator_error", "Numerator error", OutputError, "", "‖Σ̂ − Σ_i e_i v_i‖ / (‖e‖₂ ‖V_j‖_F), e_i = e^{logit}.",
+        {{"numerator_error", "Numerator error", OutputError, "",
+          "‖Σ̂ − Σ_i e_i v_i‖ / (‖e‖₂ ‖V_j‖_F), e_i = e^{logit}. Logits are float: below 1e-5 it is good to a few "
+          "percent.",
           PerQuery},
          numeratorError},
-        {{"denominator_error", "Denominator error", OutputError, "", "|τ̂ − τ| / τ with τ = Σ_i e^{logit}.", PerQuery},
+        {{"denominator_error", "Denominator error", OutputError, "",
+          "|τ̂ − τ| / τ with τ = Σ_i e^{logit}. Logits are float: below 1e-5 it is good to a few percent.", PerQuery},
          denominatorError},
         {{"retained_mass", "Retained attention mass", Mass, "",
           "Σ of p_ji over what j still attends to: kept tokens, all from the cut to j, which nothing evicts, and an "
