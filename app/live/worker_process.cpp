@@ -65,10 +65,12 @@ struct Pipe {
     int take(int end) { return std::exchange(ends[end], -1); }
 };
 
-/// The child between fork and exec, where little may be called. Its error number goes into `failure`.
+/// The child between fork and exec, where little may be called. Its error number goes into `failure`. In a session of
+/// its own it has no terminal: ssh would ask there for a password, and stop for ever in the terminal's background.
+/// SIGTERM, not SIGKILL, is what it gets when this program is gone: srun cancels its job then.
 [[noreturn]] void becomeWorker(char* const* words, pid_t parent, const std::array<int, 3>& streams, int failure) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::setsid();
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(1);
     for (int stream = 0; stream < 3; ++stream)
         if (::dup2(streams[static_cast<std::size_t>(stream)], stream) < 0) ::_exit(1);
@@ -134,10 +136,8 @@ bool isEnded(pid_t child) {
     return ::waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WNOHANG | WNOWAIT) != 0 || state.si_pid != 0;
 }
 
-/// Ends a child's group and takes the child's status. srun cancels its job when it gets SIGTERM; killed with its whole
-/// group it would leave the worker on its node, or in the queue.
+/// Takes the status of a child whose group got SIGTERM, and kills what is left of the group.
 void killGroup(pid_t child, int* status) {
-    ::kill(-child, SIGTERM);
     for (const auto until = Clock::now() + kTerm; !isEnded(child) && Clock::now() < until;)
         std::this_thread::sleep_for(WorkerProcess::Milliseconds(2));
     ::kill(-child, SIGKILL); // what is left in its group, too
@@ -165,7 +165,6 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& words) {
     });
     if (m_child < 0)
         throw Error({.sentence = "cannot start a process: " + reason(refused), .remedy = "Close other programs"});
-    ::setpgid(m_child, m_child); // whoever comes first
     shut(failure.ends[1]);
     int number = 0;
     if (::read(failure.ends[0], &number, sizeof number) == sizeof number) {
@@ -230,7 +229,8 @@ void WorkerProcess::end(Milliseconds grace) {
     std::string nothing;
     for (const auto until = Clock::now() + grace; !hasEnded() && Clock::now() < until;)
         exchange(nothing, Milliseconds(10)); // it must not wait for somebody who reads
-    if (grace < Milliseconds(0))             // nobody waits until the system has freed gigabytes, or asks how it ended
+    ::kill(-m_child, SIGTERM);   // srun cancels its job then; killed, it would leave it on its node or in the queue
+    if (grace < Milliseconds(0)) // nobody waits until the system has freed gigabytes, or asks how it ended
         std::thread(killGroup, m_child, nullptr).detach();
     else
         killGroup(m_child, &m_status);

@@ -9,9 +9,9 @@
 
 namespace kvscope::live {
 
-/// A program with pipes on its standard streams, in a process group of its own. It and what it started in that group
-/// are gone when the object is, and it is killed when this program ends, however that ends. To be used by one thread at
-/// a time.
+/// A program with pipes on its standard streams, in a session of its own, without a terminal. It and what it started in
+/// its process group are gone when the object is, and it gets SIGTERM when this program ends, however that ends. To be
+/// used by one thread at a time.
 class WorkerProcess {
 public:
     using Milliseconds = std::chrono::milliseconds;

@@ -321,17 +321,24 @@ private slots:
 
     void aSignalEndsTheWorkerToo_data() {
         QTest::addColumn<int>("number");
-        QTest::newRow("SIGINT") << SIGINT;
-        QTest::newRow("SIGTERM") << SIGTERM;
-        QTest::newRow("SIGKILL") << SIGKILL;
+        QTest::addColumn<QString>("mode");
+        for (const auto& [name, number] : {std::pair{"SIGINT", SIGINT}, {"SIGTERM", SIGTERM}, {"SIGKILL", SIGKILL}}) {
+            QTest::addRow("%s", name) << number << "hangs";
+            QTest::addRow("%s, a job of srun", name) << number << "hangs";
+            QTest::addRow("%s, a job of srun that starts", name) << number << "importing";
+        }
     }
     void aSignalEndsTheWorkerToo() {
         QFETCH(int, number);
+        QFETCH(QString, mode);
         const FakeWorker fake(makeCapture().get());
         QProcess process;
         process.setWorkingDirectory(m_program.at("."));
-        QStringList words = live("hangs", {"--answer", "42", "--policy", "keydiff@0.5"});
-        words[words.indexOf("--python") + 1] = QString::fromStdString(fake.command("hangs"));
+        QStringList words = live(mode, {"--answer", "42", "--policy", "keydiff@0.5"});
+        std::string command = fake.command(mode.toStdString());
+        if (QByteArray(QTest::currentDataTag()).contains("srun"))
+            command = "python3 -S '" + testing::sourceDir() + "/tests/live/fake_srun.py' " + command;
+        words[words.indexOf("--python") + 1] = QString::fromStdString(command);
         process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", words);
         QTRY_VERIFY_WITH_TIMEOUT(fake.isAlive(), 60'000);
         ::kill(static_cast<pid_t>(process.processId()), number);
