@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from kvscope_live import errors
 from kvscope_live.errors import LiveError, Stopped
-from kvscope_live.frames import BANNER, FrameError, encode_frame, parse_json, read_frame
+from kvscope_live.frames import GREETING, FrameError, encode_frame, parse_json, read_frame
 from kvscope_live.requests import Parameters, Request
 
 ALIVE_SECONDS, PARENT_SECONDS, PROGRESS_SECONDS = 2.0, 0.3, 0.1
@@ -127,7 +127,7 @@ class Channel:
 
     def _write(self) -> None:
         try:
-            self._sink.write(BANNER)
+            self._sink.write(GREETING)
             self._sink.flush()
             alive = time.monotonic() + ALIVE_SECONDS
             while True:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, BinaryIO, NoReturn
 
-BANNER = b"KVSCOPE 1\n"
+GREETING = b"\nKVSCOPE 1\n"  # a line of its own, even behind a prompt or a title that a login shell printed
 HEADER_BYTES, JSON_BYTES, JSON_DEPTH = 1024, 16 << 20, 32
 BLOB_BYTES, BLOBS = 4 << 20, 8
 _FIELD = re.compile(rb"(Content-Length|Kvscope-Blobs): (\d{1,9}(?: \d{1,9})*)\r\n")

@@ -14,7 +14,7 @@ import numpy as np
 
 from kvscope_live.channel import Channel
 from kvscope_live.errors import LiveError
-from kvscope_live.frames import BANNER, encode_frame, read_frame
+from kvscope_live.frames import GREETING, encode_frame, read_frame
 from kvscope_live.requests import Parameters, Request
 from kvscope_live.session import Session
 
@@ -30,7 +30,7 @@ class Worker:
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
-        assert self.stdout.readline() == BANNER
+        assert self.stdout.read(len(GREETING)) == GREETING
         self.count = 0
         self.notes: list[dict[str, Any]] = []
 

@@ -171,6 +171,14 @@ def test_threads_that_wait_spin_briefly() -> None:
     assert worker.close() == 0
 
 
+def test_the_greeting_is_a_line_of_its_own_behind_a_prompt() -> None:
+    behind = ["sh", "-c", "printf 'You have mail. '; exec \"$@\"", "sh", *COMMAND]
+    with subprocess.Popen(behind, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as worker:
+        assert worker.stdin and worker.stdout
+        assert [worker.stdout.readline(), worker.stdout.readline()] == [b"You have mail. \n", b"KVSCOPE 1\n"]
+        worker.stdin.close()
+
+
 def test_the_worker_goes_with_the_process_that_started_it() -> None:
     """Its input stays open in another process, so that only the parent's death tells."""
     read, write = os.pipe()
