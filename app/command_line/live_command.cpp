@@ -27,6 +27,8 @@
 #include <span>
 #include <string>
 
+#include <unistd.h>
+
 namespace kvscope {
 
 namespace {
@@ -177,7 +179,12 @@ public:
         m_live.cut = m_options.cut;
         m_live.model.dtype = m_dtype == "fp32" ? "f32" : m_dtype == "fp16" ? "f16" : m_dtype;
 
-        m_capture = openLive(m_live, progress.part(0, 0.5), {}, noteVersions); // opening may fail for the version
+        const auto say = [&](const std::string& stage) { // a job may wait in its queue for long
+            if (!isatty(STDERR_FILENO)) return;
+            context.clearProgress();
+            fmt::print(stderr, "{}\n", oneLine(stage));
+        };
+        m_capture = openLive(m_live, progress.part(0, 0.5), say, noteVersions); // opening may fail for the version
         const Cut cut = Cut::resolve(cutOf(m_live), *m_capture);
         live::LiveAnswers answers(m_capture);
         checkIsAnswered(answers, cut);

@@ -52,6 +52,9 @@ void FrameReader::readGreeting() {
     for (std::size_t end = m_bytes.find('\n'); !m_isGreeted && end != std::string::npos; end = m_bytes.find('\n')) {
         std::string_view line = std::string_view(m_bytes).substr(0, end);
         if (takeName(line, kGreeting)) {
+            if (line.ends_with('\r'))
+                throw Error({.sentence = "the command puts a terminal between worker and program, which alters bytes",
+                             .remedy = "Leave out -t of docker and podman, -t of ssh"});
             if (line != kVersion)
                 throw Error({.sentence = fmt::format("the worker speaks version '{}' of the protocol, this program "
                                                      "version {}",
@@ -59,12 +62,12 @@ void FrameReader::readGreeting() {
                              .remedy = "Update the older of the two"});
             m_isGreeted = true;
         } else {
-            m_skipped += end + 1;
-            if (m_skipped > kMostBanner) refuse("64 KiB passed without the greeting");
+            m_banner += m_bytes.substr(0, end + 1);
+            if (m_banner.size() > kMostBanner) refuse("64 KiB passed without the greeting");
         }
         m_bytes.erase(0, end + 1);
     }
-    if (!m_isGreeted && m_skipped + m_bytes.size() > kMostBanner) refuse("64 KiB passed without the greeting");
+    if (!m_isGreeted && m_banner.size() + m_bytes.size() > kMostBanner) refuse("64 KiB passed without the greeting");
 }
 
 FrameReader::Sizes FrameReader::readHeader(std::string_view header) const {

@@ -38,6 +38,8 @@ public:
     /// from then on at every call.
     std::optional<Frame> next();
     bool isGreeted() const { return m_isGreeted; }
+    /// What stood before the greeting, or came until now in its place.
+    std::string banner() const { return m_isGreeted ? m_banner : m_banner + m_bytes; }
     /// Bytes that are no whole frame yet.
     std::size_t waiting() const { return m_bytes.size(); }
 
@@ -53,7 +55,7 @@ private:
     [[noreturn]] void refuse(const std::string& why) const;
 
     std::string m_bytes;
-    std::size_t m_skipped = 0; ///< bytes before the greeting
+    std::string m_banner; ///< lines before the greeting
     bool m_isGreeted = false;
     std::optional<Sizes> m_sizes; ///< of the frame that m_bytes begins with
 };

@@ -32,18 +32,19 @@ std::vector<std::string> startWords(const std::string& command) {
     return words;
 }
 
-/// The last lines that say something, joined: a Python traceback ends with what went wrong.
-std::string lastLines(const std::string& log) {
+/// The last lines that say something, joined: a Python traceback ends with what went wrong. ssh ends its lines with
+/// \r\n, and a progress bar begins itself again with \r.
+std::string lastLines(const std::string& log, std::size_t most) {
     std::vector<std::string_view> lines;
     for (std::size_t begin = 0; begin < log.size();) {
-        const std::size_t end = std::min(log.find('\n', begin), log.size());
+        const std::size_t end = std::min(log.find_first_of("\r\n", begin), log.size());
         if (const auto line = std::string_view(log).substr(begin, end - begin);
-            line.find_first_not_of(" \t\r") != std::string_view::npos)
+            line.find_first_not_of(" \t") != std::string_view::npos)
             lines.push_back(line);
         begin = end + 1;
     }
     std::string text;
-    for (std::size_t i = lines.size() - std::min<std::size_t>(lines.size(), 3); i < lines.size(); ++i)
+    for (std::size_t i = lines.size() - std::min(lines.size(), most); i < lines.size(); ++i)
         text += (text.empty() ? "" : " | ") + shortened(oneLine(lines[i]), 160);
     return text;
 }
@@ -86,6 +87,7 @@ LiveClient::LiveClient(WorkerOptions options, const Checkpoint& checkpoint)
                      {"parent_pid", nullptr}, // it may run on another machine; the end of its input is the sign
                      {"locale", "C"}},
                     {}, checkpoint);
+    m_options.startSays = {}; // its place may be gone
     const Json protocol = m_worker.value("protocol", Json());
     if (!protocol.is_array() || protocol.empty() || protocol[0] != 1)
         fail({.sentence = fmt::format("the worker speaks version {} of the protocol, this program version 1",
@@ -151,6 +153,9 @@ Json LiveClient::ask(Waiting& waiting) {
 void LiveClient::receive(Waiting& waiting) {
     const std::string bytes = m_process.exchange(m_pending, kTick);
     if (!bytes.empty()) waiting.lastSign = Clock::now();
+    if (m_options.startSays && !m_reader.isGreeted())
+        if (const std::string line = lastLines(m_process.log(), 1); line != m_startSaid)
+            m_options.startSays(m_startSaid = line);
     m_reader.add(bytes);
     try {
         while (auto frame = m_reader.next()) handle(*frame, waiting);
@@ -212,8 +217,11 @@ void LiveClient::checkPatience(Waiting& waiting) {
                               ? fmt::format("the worker gives no sign of life{}",
                                             m_activity.empty() ? "" : " (" + m_activity + ")")
                               : "the worker did not greet within " + std::to_string(patience.count() / 1000) + " s",
-              .remedy = isStarted ? "Start it again; if it is on another machine, look after the connection"
-                                  : "Try the command in a terminal: it may ask for a password or wait for a machine"});
+              .remedy =
+                  isStarted
+                      ? "Start it again; if it is on another machine, look after the connection"
+                      : "Try the command in a terminal: it may ask for a password, wait for a machine, or not pass "
+                        "on -m kvscope_live, as bash -c without \"$@\""});
     } catch (const Error&) {
         if (waiting.cancelled) throw Cancelled{};
         throw;
@@ -231,7 +239,8 @@ bool LiveClient::isGivenUp(const Waiting& waiting) const {
 
 void LiveClient::fail(Error::Parts parts) {
     m_process.end(WorkerProcess::Milliseconds(0));
-    if (const std::string lines = lastLines(m_process.log()); !lines.empty())
+    const std::string banner = m_reader.isGreeted() ? std::string() : m_reader.banner() + "\n";
+    if (const std::string lines = lastLines(banner + m_process.log(), 3); !lines.empty())
         parts.sentence += fmt::format("; its last words: {}", lines);
     m_failure.emplace(std::move(parts));
     throw WorkerLost(*m_failure);
@@ -241,12 +250,13 @@ void LiveClient::failAsDead() {
     m_process.end(WorkerProcess::Milliseconds(1000));
     const std::string& log = m_process.log();
     if (log.find("No module named kvscope_live") != std::string::npos) {
-        m_failure.emplace(Error::Parts{.sentence = "this Python has no module kvscope_live",
-                                       .place = m_options.command,
-                                       .remedy = fmt::format("Install it with `{} -m pip install TOOLS`: "
-                                                             "share/kvscope/kvscope_tools.tar.gz of an installed "
-                                                             "program, resources/python of its sources",
-                                                             m_options.command)});
+        m_failure.emplace(
+            Error::Parts{.sentence = "this Python has no module kvscope_live",
+                         .place = m_options.command,
+                         .remedy = fmt::format("Install it with `{} -m pip install TOOLS` (uv: `uv add TOOLS`): "
+                                               "share/kvscope/kvscope_tools.tar.gz of an installed "
+                                               "program, resources/python of its sources",
+                                               m_options.command)});
         throw WorkerLost(*m_failure);
     }
     const int code = m_process.exitCode();
@@ -254,11 +264,14 @@ void LiveClient::failAsDead() {
     std::string remedy = "Read its last words, and start it again";
     if (code == 137)
         remedy = "The system kills a process like that when memory is short: choose a shorter text, or bf16 numbers";
+    if (code == 0 && !isStarted)
+        remedy = "A worker ends like that when its input is closed: docker exec and podman exec need -i";
     if (code == 127) remedy = "Give a command that exists, with its path";
     if (code == 255) // of ssh
         remedy = isStarted ? "The connection was lost, or the worker there was killed, as when memory is short: start "
                              "it again"
-                           : "Try the command in a terminal: ssh could not reach its host, or asks for a password";
+                           : "Try the command in a terminal: ssh could not reach its host, does not know its key, or "
+                             "asks for a password";
     fail({.sentence = fmt::format("the worker {}{}", m_process.ending(),
                                   isStarted && m_reader.waiting() > 0 ? " in the middle of a message"
                                   : isStarted                         ? ""

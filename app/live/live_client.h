@@ -21,6 +21,9 @@ struct WorkerOptions {
     /// To the answer to a cancelled request; then the worker is killed. One that has read a context is waited for as
     /// long as it gives signs of life: reading again takes longer.
     WorkerProcess::Milliseconds cancel{3'000};
+    /// Before the greeting, on the thread that starts the worker: each new last line of its log, such as srun's word
+    /// that its job is queued.
+    std::function<void(const std::string& line)> startSays = {};
 };
 
 /// The program ends: from now on no worker is waited for, whatever it computes.
@@ -89,7 +92,8 @@ private:
     FrameReader m_reader;
     std::string m_pending; ///< bytes that the worker has not taken yet
     std::int64_t m_lastId = 0;
-    std::string m_activity; ///< what the worker last said it was doing
+    std::string m_startSaid; ///< to m_options.startSays
+    std::string m_activity;  ///< what the worker last said it was doing
     std::optional<WorkerLost> m_failure;
     Json m_worker;
     bool m_hasContext = false;

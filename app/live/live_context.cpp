@@ -111,6 +111,7 @@ std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, 
     begin("starting " + description.command);
     WorkerOptions worker;
     worker.command = description.command;
+    worker.startSays = [&](const std::string& line) { begin("starting " + description.command + ": " + line); };
     auto client = takeSpareWorker(description.command);
     if (!client) client = std::make_shared<LiveClient>(worker, checkpoint.part(0, 0.2));
     if (started) started(*client);

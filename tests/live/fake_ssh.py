@@ -1,6 +1,7 @@
 """Like `ssh -T HOST COMMAND...`: another folder, a bare environment, a login's words, one more shell. Of HOST:
 
-nowhere cannot be reached, locked asks for a password, drops loses the connection in the middle of the third answer.
+nowhere cannot be reached, unknown has a key that nobody knows, locked asks for a password, drops loses the connection
+in the middle of the third answer.
 """
 
 import os
@@ -11,9 +12,10 @@ HOST, WORDS = sys.argv[1], sys.argv[2:]
 FAILS = {
     "nowhere": "ssh: connect to host nowhere port 22: Connection refused",
     "locked": "me@locked: Permission denied (publickey,password).",
+    "unknown": "Host key verification failed.",
 }
 if HOST in FAILS:
-    sys.exit(print(FAILS[HOST], file=sys.stderr) or 255)
+    sys.exit(print(FAILS[HOST], end="\r\n", file=sys.stderr) or 255)
 environment = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C"}
 with subprocess.Popen(
     ["sh", "-c", " ".join(WORDS)], cwd="/", env=environment, stdout=subprocess.PIPE, bufsize=0
@@ -26,7 +28,7 @@ with subprocess.Popen(
         at = [i for i in range(len(seen)) if seen.startswith(b"Content-Length", i)]
         if HOST == "drops" and len(at) > 2:
             os.write(1, piece[: max(0, at[2] + 8 - (len(seen) - len(piece)))])
-            print("client_loop: send disconnect: Broken pipe", file=sys.stderr, flush=True)
+            print("client_loop: send disconnect: Broken pipe\r", file=sys.stderr, flush=True)
             os._exit(255)
         os.write(1, piece)
     sys.exit(there.wait())

@@ -85,6 +85,7 @@ private slots:
             }(),
             "64 KiB passed without the greeting");
         row("another version", "KVSCOPE 2\n", "version '2' of the protocol");
+        row("a terminal between", "KVSCOPE 1\r\n", "puts a terminal between worker and program");
         row("text", after("Loading checkpoint shards\n" + std::string(1100, ' ')), "does not end within 1 KiB");
         row("a short text", after("Loading\r\n\r\n"), "has a line that is none of the protocol's");
         row("an endless header", after(std::string(1024, 'x')), "does not end within 1 KiB");

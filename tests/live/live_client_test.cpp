@@ -147,6 +147,10 @@ private slots:
                                    << QByteArray(
                                           "no module kvscope_live (python3 -I -S). Install it with `python3 -I -S "
                                           "-m pip install");
+        QTest::newRow("a reason on standard output")
+            << QByteArray("sh -c 'echo no such environment; exit 1'")
+            << QByteArray("exit code 1 before it greeted; its last words: no such environment (sh");
+        QTest::newRow("no input") << QByteArray("true") << QByteArray("docker exec and podman exec need -i");
         QTest::newRow("no Python") << QByteArray("false") << QByteArray("ended with exit code 1 before it greeted");
         QTest::newRow("empty") << QByteArray(" ") << QByteArray("is empty");
     }
@@ -180,6 +184,9 @@ private slots:
         QTest::newRow("and what to do then") << ssh + "drops " << QByteArray("The connection was lost, or");
         QTest::newRow("a wrapper without a command")
             << QByteArray("sh -c 'exec no-such-python' ") << QByteArray("Give a command that exists, with its path");
+        QTest::newRow("an unknown host") << ssh + "unknown "
+                                         << QByteArray("its last words: Host key verification failed. (");
+        QTest::newRow("and what to do about its key") << ssh + "unknown " << QByteArray("does not know its key");
         QTest::newRow("a killed job") << QByteArray("sh -c 'kill -9 $$' ") << QByteArray("when memory is short");
     }
     void prefixesStartAWorkerElsewhere() {
@@ -192,6 +199,28 @@ private slots:
         const QByteArray found = QByteArray::fromStdString(failureOf(options));
         QVERIFY2(words.isEmpty() ? found.isEmpty() : found.contains(words), found);
         QVERIFY(!found.contains('\n'));
+    }
+
+    /// ssh asks on its terminal, and would stop for ever in a group in that terminal's background.
+    void aWorkerHasNoTerminal() {
+        const FakeWorker fake;
+        const LiveClient client(fake.options("right"), {});
+        QFile pid(fake.path() + "/pid");
+        QVERIFY(pid.open(QIODevice::ReadOnly));
+        const pid_t worker = pid.readAll().toInt();
+        QCOMPARE(::getsid(worker), worker);
+    }
+
+    /// Such as srun of its queue, before the greeting and never after it.
+    void whatTheStartSaysIsPassedOn() {
+        const FakeWorker fake;
+        WorkerOptions options = fake.options("right");
+        options.command = "sh -c 'printf \"job 4\\nqueued\\r\\n\" >&2; exec \"$@\"' srun " + options.command;
+        std::string said;
+        options.startSays = [&](const std::string& line) { said = line; };
+        LiveClient client(options, {});
+        QCOMPARE(said, "queued");
+        QVERIFY(!client.options().startSays);
     }
 
     /// The stop comes with the worker's progress, so the request certainly runs.

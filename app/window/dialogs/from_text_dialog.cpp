@@ -48,13 +48,15 @@ struct FromTextDialog::Worker {
     std::shared_ptr<live::LiveClient> client;
     std::optional<std::vector<std::string>> models; ///< in the Hub's cache, as `client` has told
 
-    live::LiveClient& runFor(const std::string& wanted, const Checkpoint& checkpoint) {
+    live::LiveClient& runFor(const std::string& wanted, const Checkpoint& checkpoint,
+                             std::function<void(const std::string&)> startSays) {
         if (!client || command != wanted || !client->lost().empty()) {
             client.reset();
             models.reset();
             command = wanted;
             live::WorkerOptions options;
             options.command = wanted;
+            options.startSays = std::move(startSays);
             client = std::make_shared<live::LiveClient>(options, checkpoint);
         }
         return *client;
@@ -238,7 +240,10 @@ void FromTextDialog::check() {
         Found found;
         std::string* failed = &found.pythonError;
         try {
-            live::LiveClient& client = worker->runFor(wanted.command, checkpoint);
+            const auto startSays = [&](const std::string& line) {
+                post([this, line] { say(m_pythonSays, tr("Starting: %1").arg(fromUtf8(line))); });
+            };
+            live::LiveClient& client = worker->runFor(wanted.command, checkpoint, startSays);
             found.versions = client.worker().value("worker", live::Json::object());
             found.devices = devicesOf(client);
             if (!worker->models) worker->models = cachedModels(client, checkpoint);
