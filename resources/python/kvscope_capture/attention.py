@@ -26,8 +26,17 @@ from kvscope_capture.errors import CaptureError
 NAME = "kvscope_capture"
 OWN = "kvscope_own"
 BLOCK_ROWS = 512
-NO_ATTENTION = ("linear_attention", "mamba", "recurrent", "conv")  # kinds of layers without keys and values
+RECURRENT = ("linear_attention", "mamba", "recurrent", "conv")  # in the names of layers that carry a state, not keys
+FEED_FORWARD = ("mlp", "moe")  # layers with neither (Nemotron-H)
 HARMLESS = ("position_ids", "cache_position", "s_aux")  # tensors that attention may be given beside q, k, v and mask
+
+
+@dataclasses.dataclass
+class Running:
+    """The decoder layer that runs, and what a rotation in it was given last: queries and keys, None without one."""
+
+    layer: int
+    unrotated: tuple[torch.Tensor, torch.Tensor] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +61,15 @@ class AttentionCall:
 
     @classmethod
     def of(
-        cls, module: Any, query: Any, key: Any, value: Any, unrotated: Any, scaling: Any, kwargs: Any
+        cls, module: Any, query: Any, key: Any, value: Any, running: Running | None, scaling: Any, kwargs: Any
     ) -> AttentionCall:
-        """From the arguments of an attention function; tensors as they are given, with a batch axis or without."""
+        """From the arguments of an attention function; tensors as they are given, with a batch axis or without.
+
+        Without `running` the layer is what the module says, and what a rotation was given is not known.
+        """
         return cls(
             module=module,
-            layer=int(module.layer_idx),
+            layer=running.layer if running else int(module.layer_idx),
             query=query,
             key=key,
             value=value,
@@ -65,7 +77,7 @@ class AttentionCall:
             sliding_window=int(kwargs.get("sliding_window") or 0),
             softcap=float(kwargs.get("softcap") or 0.0),
             sinks=None if kwargs.get("s_aux") is None else kwargs["s_aux"].reshape(-1),
-            unrotated=unrotated,
+            unrotated=running.unrotated if running else None,
         )
 
     def in_double(self) -> AttentionCall:
@@ -94,22 +106,32 @@ def layers_of(model: Any) -> torch.nn.ModuleList:
     )
 
 
+def rotary_of(decoder: Any) -> Any:
+    """The module of the rotary embedding, None for a decoder that has none.
+
+    LFM2-MoE calls it `pos_emb`, RecurrentGemma has one in each attention.
+    """
+    of_kind = (module for module in decoder.modules() if "RotaryEmbedding" in type(module).__name__)
+    return getattr(decoder, "rotary_emb", None) or next(of_kind, None)
+
+
 def attention_of(layer: torch.nn.Module) -> Any:
     """The attention module of a decoder layer; GPT-2 calls it `attn`, GPT-NeoX `attention`."""
     return _first_of(layer, ("self_attn", "attn", "attention"))
 
 
 def projection_of(attention: torch.nn.Module) -> Any:
-    """The output projection W_o of an attention module."""
-    return _first_of(attention, ("o_proj", "c_proj", "dense", "out_proj", "Wo"))
+    """The output projection W_o of an attention module; Moshi wraps it."""
+    projection = _first_of(attention, ("o_proj", "c_proj", "dense", "out_proj", "Wo"))
+    return getattr(projection, "linear", projection)
 
 
-def own_kernel(attention: torch.nn.Module) -> Any:
-    """The model's own eager attention function. Errors (CaptureError): its code has none (GPT-J, CodeGen)."""
-    own = getattr(sys.modules[type(attention).__module__], "eager_attention_forward", None)
+def own_kernel(module: torch.nn.Module) -> Any:
+    """The eager attention function of a module's own code. Errors (CaptureError): it has none (GPT-J, CodeGen)."""
+    own = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
     if own is None:
         raise CaptureError(
-            f"{type(attention).__name__} does not call attention by Transformers' interface",
+            f"{type(module).__name__} does not call attention by Transformers' interface",
             "model",
             "This architecture cannot be captured",
         )
@@ -118,10 +140,9 @@ def own_kernel(attention: torch.nn.Module) -> Any:
 
 def require_watchable(model: Any) -> None:
     """Errors (CaptureError): what shows without running `model` and makes that its attention cannot be watched."""
-    require_plain_attention(decoder_of(model).config)
-    for layer in layers_of(model):
-        projection_of(attention_of(layer))
-        own_kernel(attention_of(layer))
+    layers_of(model)
+    attending_layers(decoder_of(model).config)
+    own_kernel(decoder_of(model))
 
 
 def require_prunable(model: Any) -> None:
@@ -130,16 +151,23 @@ def require_prunable(model: Any) -> None:
     Or it could not go on at all: a recurrent state is made of every token, and evicting keys takes none out of it.
     """
     decoder = decoder_of(model)
-    kinds = getattr(decoder.config, "layer_types", None) or [""]
+    kinds = layer_kinds(decoder.config)
+    beside = [i for i, kind in enumerate(kinds) if any(name in kind for name in (*RECURRENT, "hybrid"))]
     # Granite 4 has sizes without a recurrent layer; Transformers 5.2 calls theirs "attention", with a cache of its own.
-    attends = all(kind.endswith("_attention") for kind in kinds)
-    if getattr(model, "_is_stateful", False) and not attends:
-        sentence = "the model carries a state beside its keys and values, from which no token can be evicted"
+    if getattr(model, "_is_stateful", False) and not all(kind.endswith("_attention") for kind in kinds):
+        beside = beside or attending_layers(decoder.config)
+    if beside:
+        verb = "carry" if len(beside) > 1 else "carries"
+        sentence = f"{named(beside)} {verb} a state beside keys and values, from which no token can be evicted"
     elif "position_ids" not in inspect.signature(decoder.forward).parameters:
         sentence = "the model takes a token's position from the length of its cache, which eviction shortens"
     else:
         return
-    raise CaptureError(sentence, str(decoder.config.model_type), "Captures of it can be made, but no list be measured")
+    raise CaptureError(
+        sentence,
+        str(decoder.config.model_type),
+        "Capture the prompt with kvscope-capture, and compare policies with kvscope measure",
+    )
 
 
 def _first_of(module: torch.nn.Module, names: tuple[str, ...]) -> Any:
@@ -177,25 +205,51 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return logits.float()
 
 
-def require_plain_attention(config: Any) -> None:
-    """Errors (CaptureError): layers without keys and values (hybrid models).
+def layer_kinds(config: Any) -> list[str]:
+    """What each layer is, in the configuration's own words; empty strings where it does not say."""
+    kinds = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None)
+    return list(map(str, kinds or [""] * layer_count(config)))
 
-    Or a model that chooses the tokens that each query attends to (DeepSeek-V3.2, MiniMax-M3).
+
+def named(layers: list[int]) -> str:
+    """`layers 0-2, 5`, of ascending numbers."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    parts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"layer{'s' * (len(layers) != 1)} {', '.join(parts) or 'none'}"
+
+
+def layer_count(config: Any) -> int:
+    """Decoder layers; `num_hidden_layers` of a configuration of encoder and decoder (Whisper, BART) is the former's."""
+    return int(getattr(config, "decoder_layers", None) or config.num_hidden_layers)
+
+
+def attending_layers(config: Any) -> list[int]:
+    """The layers that have keys and values: of hybrid models, those that are not recurrent or convolutions.
+
+    Errors (CaptureError): none has, or the model chooses the tokens that each query attends to (DeepSeek-V3.2,
+    MiniMax-M3, Qwen4).
     """
-    for kind in map(str, getattr(config, "layer_types", None) or []):
-        if any(name in kind for name in NO_ATTENTION):
-            raise CaptureError(
-                f"layers of the kind {kind} have no keys and values",
-                str(config.model_type),
-                "This architecture cannot be captured",
-            )
-    for name in ("index_topk", "index_topk_blocks"):
-        if getattr(config, name, None):
-            raise CaptureError(
-                f"the model attends to chosen tokens only ({name}), and no capture holds which",
-                str(config.model_type),
-                "This architecture cannot be captured",
-            )
+    kinds = layer_kinds(config)
+    attending = [i for i, kind in enumerate(kinds) if not any(name in kind for name in RECURRENT + FEED_FORWARD)]
+    if not attending:
+        raise CaptureError(
+            f"layers of the kind {kinds[0]} have no keys and values",
+            str(config.model_type),
+            "This architecture cannot be captured",
+        )
+    chosen = [name for name in ("index_topk", "index_topk_blocks") if getattr(config, name, None)]
+    if chosen := [*chosen, *(kind for kind in kinds if "indexed" in kind)]:
+        raise CaptureError(
+            f"the model attends to chosen tokens only ({chosen[0]}), and no capture holds which",
+            str(config.model_type),
+            "This architecture cannot be captured",
+        )
+    return attending
 
 
 def head_sizes(config: Any) -> tuple[int, int, int, int]:
@@ -204,6 +258,8 @@ def head_sizes(config: Any) -> tuple[int, int, int, int]:
     Errors (CaptureError): a configuration that does not say them (Mamba), or not for all layers at once (Gemma 4).
     """
     try:
+        if of_decoder := getattr(config, "decoder_attention_heads", None):  # the other names are the encoder's
+            return of_decoder, of_decoder, config.hidden_size // of_decoder, config.hidden_size // of_decoder
         heads = config.num_attention_heads
         if getattr(config, "kv_lora_rank", None):  # MLA: keys and values are expanded to all heads
             return heads, heads, config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
@@ -276,11 +332,14 @@ def blockwise_attention(call: AttentionCall) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def _unrotated_inputs(model: Any) -> Iterator[dict[str, tuple[torch.Tensor, torch.Tensor]]]:
-    """Keeps the arguments of the latest call of a rotation (`apply_rotary_...`) under "latest"."""
-    module = sys.modules[type(attention_of(layers_of(model)[0])).__module__]
+def _running_layer(model: Any) -> Iterator[Running]:
+    """Follows which layer runs (those of Zamba share an attention module) and what its `apply_rotary_...` is given."""
+    module = sys.modules[type(decoder_of(model)).__module__]
     originals = {name: f for name, f in vars(module).items() if name.startswith("apply_") and "rot" in name}
-    seen: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+    running = Running(0)
+
+    def enter(layer: int) -> None:
+        running.layer, running.unrotated = layer, None
 
     def watched(original: Any) -> Any:
         def rotate(q: torch.Tensor, k: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -290,18 +349,24 @@ def _unrotated_inputs(model: Any) -> Iterator[dict[str, tuple[torch.Tensor, torc
                     "RoPE",
                     "This architecture cannot be captured",
                 )
-            seen["latest"] = (q[0], k[0])
+            running.unrotated = (q[0], k[0])
             return original(q, k, *args, **kwargs)
 
         return rotate
 
     for name, original in originals.items():
         setattr(module, name, watched(original))
+    hooks = [
+        layer.register_forward_pre_hook(lambda *_, index=index: enter(index))
+        for index, layer in enumerate(layers_of(model))
+    ]
     try:
-        yield seen
+        yield running
     finally:
         for name, original in originals.items():
             setattr(module, name, original)
+        for hook in hooks:
+            hook.remove()
 
 
 @contextlib.contextmanager
@@ -324,7 +389,7 @@ def observed_attention(
 
     `outcome` receives them again with the attention output [n, Hq, dv].
     """
-    with _unrotated_inputs(model) as unrotated:
+    with _running_layer(model) as running:
 
         def attend(
             module: Any,
@@ -335,8 +400,7 @@ def observed_attention(
             scaling: Any = None,
             **kwargs: Any,
         ) -> tuple[torch.Tensor, None]:
-            latest = unrotated.pop("latest", None)
-            call = AttentionCall.of(module, query[0], key[0], value[0], latest, scaling, kwargs)
+            call = AttentionCall.of(module, query[0], key[0], value[0], running, scaling, kwargs)
             observe(call)
             if call.softcap or call.sinks is not None:
                 out = blockwise_attention(call).transpose(0, 1)[None].contiguous()
@@ -368,35 +432,30 @@ def _unlike(call: AttentionCall, mask: torch.Tensor | None, given: dict[str, Any
 
 
 @contextlib.contextmanager
-def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor, str], None]) -> Iterator[None]:
-    """While open, the model runs its own eager attention; `observe` receives what enters every output projection.
+def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor, str], None]) -> Iterator[set[int]]:
+    """While open, the model runs its own eager attention; `observe` receives what its attention function returns.
 
-    The second argument is [n, Hq dv], the third names what no capture holds, "" where nothing of that kind shows.
-    Nothing of this tool's attention or masks takes part.
+    The second argument is [n, Hq, dv], the third names what no capture holds, "" where nothing of that kind shows.
+    Nothing of this tool's attention or masks takes part. The layers whose output projection is given just that are
+    added to the set; in others a gate or a norm lies between (Qwen3-Next, BitNet).
     """
-    calls: dict[int, tuple[AttentionCall, torch.Tensor, str]] = {}
-    own = own_kernel(attention_of(layers_of(model)[0]))
-    with _unrotated_inputs(model) as unrotated, contextlib.ExitStack() as stack:
+    own, plain = own_kernel(decoder_of(model)), set[int]()
+    with _running_layer(model) as running:
 
         def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:
-            latest = unrotated.pop("latest", None)
-            call = AttentionCall.of(module, query[0], key[0], value[0], latest, kwargs.get("scaling"), kwargs)
+            call = AttentionCall.of(module, query[0], key[0], value[0], running, kwargs.get("scaling"), kwargs)
             result = own(module, query, key, value, attention_mask, **kwargs)
-            calls[call.layer] = call, result[0][0], _unlike(call, attention_mask, kwargs)
+            observe(call, result[0][0], _unlike(call, attention_mask, kwargs))
+
+            def projected(_module: Any, inputs: Any) -> None:
+                handle.remove()
+                if torch.equal(inputs[0].reshape(-1), result[0].reshape(-1)):
+                    plain.add(call.layer)
+
+            handle = projection_of(module).register_forward_pre_hook(projected)
             return result
-
-        def projected(layer: int) -> Callable[[Any, Any], None]:
-            def see(_module: Any, inputs: Any) -> None:
-                call, attended, unlike = calls.pop(layer)
-                changed = not torch.equal(attended.reshape(-1), inputs[0][0].reshape(-1))
-                observe(call, inputs[0][0], unlike or ("a gate or a norm follows attention" if changed else ""))
-
-            return see
 
         AttentionInterface.register(OWN, attend)
         AttentionMaskInterface.register(OWN, eager_mask)
-        for index, layer in enumerate(layers_of(model)):
-            handle = projection_of(attention_of(layer)).register_forward_pre_hook(projected(index))
-            stack.callback(handle.remove)
         with attention_implementation(model, OWN):
-            yield
+            yield plain

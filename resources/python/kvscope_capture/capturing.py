@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import transformers
 
-from kvscope_capture.attention import head_sizes, require_plain_attention
+from kvscope_capture.attention import attending_layers, head_sizes
 from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions, written_alone
 from kvscope_capture.command import (
     DTYPES,
@@ -28,7 +28,7 @@ from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, SegmentKind, chat_frame, default_cut, question_prompt
 from kvscope_capture.sources import Source, read_sources
-from kvscope_capture.streaming import FINGERPRINT, capture_prompt, fingerprint_of
+from kvscope_capture.streaming import FINGERPRINT, capture_prompt, check_layers, fingerprint_of
 
 
 class Capturing:
@@ -51,9 +51,8 @@ class Capturing:
         show("reading the configuration")
         check_device(given.device)
         config = read_config(given.model, given.revision)
-        require_plain_attention(config)
         head_sizes(config)
-        check_layers(options.layers, config.num_hidden_layers)
+        check_layers(options.layers, config)
         tokenizer = load_tokenizer(given.model, given.revision)
         limit, reason = token_limit(config, given.max_tokens)
         prompts = [build_prompt(tokenizer, source, given, limit) for source in sources]
@@ -179,7 +178,7 @@ def other_options(file: h5py.File, given: argparse.Namespace, prompt: Prompt, co
     checks = {
         "segments": file["tokens/segments"][()].tolist() == [list(map(int, segment)) for segment in prompt.segments],
         "revision": len(revisions) < 2,
-        "layers": set(layers) == set(options.layers or range(config.num_hidden_layers)),
+        "layers": set(layers) == set(options.layers or attending_layers(config)),
         "stored type (--dtype)": types == {options.dtype},
         "queries (--q-window)": queries,
         "tensors before RoPE (--pre-rope)": before,
@@ -216,12 +215,6 @@ def output_paths(out: str, sources: list[Source]) -> list[pathlib.Path]:
             "Put {} into the name, which becomes the row or the text's file name",
         )
     return paths
-
-
-def check_layers(layers: tuple[int, ...] | None, count: int) -> None:
-    """Errors: a layer that the model lacks."""
-    if layers and layers[-1] >= count:
-        raise CaptureError(f"layer {layers[-1]} does not exist", "--layers", f"Name layers 0 to {count - 1}")
 
 
 def token_limit(config: Any, asked: int) -> tuple[int, str]:
@@ -285,7 +278,7 @@ def stored_bytes(config: Any, tokens: int, options: CaptureOptions) -> int:
     layer += (
         queries + tokens * kv_heads * key
     ) * options.pre_rope + config.hidden_size * heads * value * options.o_proj
-    layers = len(options.layers) if options.layers else config.num_hidden_layers
+    layers = len(options.layers or attending_layers(config))
     return int(layer * layers * STORED_TYPES[options.dtype].itemsize + tokens * config.hidden_size * 4)
 
 

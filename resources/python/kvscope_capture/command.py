@@ -58,7 +58,7 @@ def _add_text(p: argparse.ArgumentParser) -> None:
 
 
 def _add_output(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--layers", help="layers to store, for example 0,2-3 (default: all)")
+    p.add_argument("--layers", help="layers to store, for example 0,2-3 (default: all that have keys)")
     p.add_argument("--dtype", choices=DTYPES, default="bf16", help="type of the stored tensors (default: bf16)")
     p.add_argument("--compute-dtype", choices=DTYPES, help="type the model runs in (default: the checkpoint's)")
     p.add_argument("--device", default="cpu", help="torch device (default: cpu)")
@@ -85,12 +85,20 @@ def parse_layers(text: str | None) -> tuple[int, ...] | None:
     return None if text is None else parse_numbers(text, "--layers", "layers")
 
 
+def text_config(config: Any) -> Any:
+    """The part that reads and writes text; one configuration of encoder and decoder (Whisper, BART) as it is.
+
+    Transformers would rename the decoder's sizes there, and no model can be built from what is left.
+    """
+    return config if hasattr(config, "decoder_layers") else config.get_text_config(decoder=True)
+
+
 def read_config(name: str, revision: str | None) -> Any:
     """The model's configuration, that of its text part. Errors (CaptureError): there is none."""
     from transformers import AutoConfig
 
     try:
-        return AutoConfig.from_pretrained(name, revision=revision).get_text_config(decoder=True)
+        return text_config(AutoConfig.from_pretrained(name, revision=revision))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _not_loaded("model", name, error) from error
 
@@ -133,6 +141,15 @@ def load_model(name: str, revision: str | None, dtype: str | None, device: str) 
         return model.eval().to(device), tokenizer
     except (OSError, ValueError, RuntimeError) as error:
         raise _not_loaded("model", name, error) from error
+
+
+def without_weights(config: Any) -> Any:
+    """The model of a configuration without memory for its weights."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, attn_implementation="eager")
 
 
 def _not_loaded(what: str, name: str, error: Exception) -> CaptureError:

@@ -11,7 +11,7 @@ from typing import Any
 import transformers
 from transformers import AutoConfig
 
-from kvscope_capture.attention import layers_of, require_plain_attention
+from kvscope_capture.attention import attending_layers, layer_count, layers_of, named
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.probe import POSITIONS, ProbedLayer, build_decoder, probe_layers
 from kvscope_capture.rotation import LayerRotation, RotaryTable, depends_on_length, fit_rotation, rotary_tables
@@ -25,7 +25,13 @@ def describe(config: Any, model_id: str = "", prompt_tokens: int | None = None) 
     Errors (CaptureError): attention that a capture cannot hold, or that Transformers' own code does not show.
     """
     text = config.get_text_config(decoder=True)
-    require_plain_attention(text)
+    attending = attending_layers(text)
+    if others := sorted(set(range(layer_count(text))) - set(attending)):
+        raise CaptureError(
+            f"{named(others)} of {layer_count(text)} have no keys and values",
+            text.model_type,
+            "Capture the prompt with kvscope-capture",
+        )
     try:
         decoder = build_decoder(text)
         probed = probe_layers(decoder)

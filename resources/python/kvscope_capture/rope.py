@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kvscope_capture.attention import rotary_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.self_check import Rotation
 
@@ -32,7 +33,7 @@ def read_rope(decoder: Any, rotation: Rotation) -> RopeFacts | None:
 
     Errors: layer types with different magnitudes or rotary dims, which the format cannot hold.
     """
-    rotary = getattr(decoder, "rotary_emb", None)
+    rotary = rotary_of(decoder)
     if rotary is None:
         return None
     suffix = "_inv_freq"

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from kvscope_capture.attention import rotary_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.self_check import Rotation
 
@@ -39,7 +40,7 @@ def depends_on_length(decoder: Any) -> bool:
 
 def rotary_tables(decoder: Any, tokens: int) -> dict[str, RotaryTable]:
     """Tables of a prompt of so many tokens, by layer type; "all" where layers share one."""
-    rotary = getattr(decoder, "rotary_emb", None)
+    rotary = rotary_of(decoder)
     if rotary is None:
         return {}
     fresh = type(rotary)(rotary.config)

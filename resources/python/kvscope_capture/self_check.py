@@ -2,12 +2,13 @@
 
 Before anything is written, the first tokens run through the model's own code, attention and masks included, and three
 things are compared with it. *attention*: softmax(cap(s q.k)) v computed from the captured tensors and attributes,
-against what the model hands to its output projection; an attention sink, a gate, a bias or a mask that the capture
-does not know shows here. *rotation*: keys before RoPE, rotated by the stored frequencies and layout, against the keys.
-*loss*: the capture's losses against those of the model's own logits. While the capture is made, attention is compared
-again at rows of the whole prompt with what the model went on with, because a sliding window may be longer than the
-first tokens, and the rotation too. Tensors are compared as the model made them, before they are rounded to the stored
-type. What the captured tensors cannot say is the model's output itself: the loss is that of the same run.
+against what the model's attention function returns; an attention sink, a bias or a mask that the capture does not know
+shows here. A gate or a norm behind it (Qwen3-Next) is no part of a capture, and the check says that there is one.
+*rotation*: keys before RoPE, rotated by the stored frequencies and layout, against the keys. *loss*: the capture's
+losses against those of the model's own logits. While the capture is made, attention is compared again at rows of the
+whole prompt with what the model went on with, because a sliding window may be longer than the first tokens, and the
+rotation too. Tensors are compared as the model made them, before they are rounded to the stored type. What the captured
+tensors cannot say is the model's output itself: the loss is that of the same run.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import torch
 
 from kvscope_capture.attention import (
     AttentionCall,
+    attending_layers,
     attention_rows,
     decoder_of,
-    layers_of,
+    named,
     own_attention,
-    require_plain_attention,
+    rotary_of,
 )
 from kvscope_capture.errors import CaptureError
 
@@ -89,7 +91,7 @@ def spread_rows(n: int, device: Any) -> torch.Tensor:
 
 def inverse_frequencies(decoder: Any, layer: int) -> tuple[torch.Tensor, float] | None:
     """Frequencies that the layer's rotation used last, and the factor on rotated rows; None where there are none."""
-    rotary = getattr(decoder, "rotary_emb", None)
+    rotary = rotary_of(decoder)
     kinds = getattr(decoder.config, "layer_types", None)
     for prefix in ([f"{kinds[layer]}_"] if kinds else []) + [""]:
         frequencies = getattr(rotary, f"{prefix}inv_freq", None)
@@ -142,7 +144,7 @@ class SelfCheck:
         Errors (CaptureError): a model whose attention cannot be watched or is sparse, or whose layers differ in heads.
         """
         self.model, self.decoder = model, decoder_of(model)
-        require_plain_attention(self.decoder.config)
+        self.layers = attending_layers(self.decoder.config)
         self.rotation: Rotation | None = None
         self.rotates: set[int] = set()
         self.shapes: dict[str, int] = {}
@@ -151,7 +153,7 @@ class SelfCheck:
         self.ids = torch.tensor([ids[:TOKENS]], device=model.device)
         self._loss: tuple[float | None, str] | None = None  # the difference, None where it was not made, and a note
         try:
-            with torch.no_grad(), own_attention(model, self._observe_own):
+            with torch.no_grad(), own_attention(model, self._observe_own) as plain:
                 logits = model(input_ids=self.ids, use_cache=False).logits[0].float()
         except CaptureError:
             raise
@@ -162,12 +164,13 @@ class SelfCheck:
                 "model",
                 "This architecture cannot be captured",
             ) from error
-        if len(self.differences["attention"]) != len(layers_of(model)):
+        if (seen := sorted(self.causes)) != self.layers:
             raise CaptureError(
-                f"attention was seen in {len(self.differences['attention'])} of {len(layers_of(model))} layers",
+                f"attention was seen in {named(seen)}, keys and values should be in {named(self.layers)}",
                 "model",
                 "This architecture cannot be captured",
             )
+        self.followed = sorted(set(self.layers) - plain)  # layers with a gate or a norm behind attention
         self.own_nll = torch.nn.functional.cross_entropy(logits[:-1], self.ids[0, 1:], reduction="none").cpu()
         self.own_frequencies = self._frequencies()
 
@@ -184,6 +187,8 @@ class SelfCheck:
                 f"layer {call.layer}",
                 "This architecture cannot be captured",
             )
+        if call.layer in self.causes:
+            raise CaptureError("attends more than once", f"layer {call.layer}", "This architecture cannot be captured")
         self.shapes = shapes
         self.causes[call.layer] = cause
         if call.unrotated is not None:
@@ -215,6 +220,15 @@ class SelfCheck:
             )
         return {"q_pre": self.rotation.before(call, 0), "k_pre": self.rotation.before(call, 1)}
 
+    def require_projection(self) -> None:
+        """Errors (CaptureError): what attention returns is not what the output projection is given."""
+        if self.followed:
+            raise CaptureError(
+                "a gate or a norm lies between attention and the output projection, which no capture holds",
+                named(self.followed),
+                "Leave out --o-proj: errors are then stated before it",
+            )
+
     def of_layer(self, layer: int) -> dict[str, float]:
         """The differences of one layer, for an interrupted run to find again."""
         return {name: layers[layer] for name, layers in self.differences.items() if layer in layers}
@@ -229,7 +243,7 @@ class SelfCheck:
         layers[layer] = max(difference, layers.get(layer, 0.0))
 
     def _frequencies(self) -> list[torch.Tensor]:
-        rotary = getattr(self.decoder, "rotary_emb", None)
+        rotary = rotary_of(self.decoder)
         return [b.clone() for name, b in rotary.named_buffers() if "original" not in name] if rotary else []
 
     def compare_loss(self, nll: Any) -> None:
@@ -253,7 +267,7 @@ class SelfCheck:
     def checks(self) -> list[dict[str, Any]]:
         """Each check as the file holds it."""
         rotates = "nothing rotates in this model"
-        if getattr(self.decoder, "rotary_emb", None) is not None and not self.rotates:
+        if rotary_of(self.decoder) is not None and not self.rotates:
             rotates = ""
             self.differences["rotation"] = {0: float("inf")}
         found = [self._check("attention", "relative"), self._check("rotation", "relative", rotates)]
@@ -289,6 +303,8 @@ class SelfCheck:
         outcome, note = self._outcome(name, layers[worst]), f"{found} in layer {worst}"
         if (name, outcome) == ("attention", "failed") and self.causes.get(worst):
             note += f": {self.causes[worst]}, which no capture holds"
+        elif name == "attention" and self.followed:
+            note += f"; compared before the gate or the norm that follows attention in {named(self.followed)}"
         return self._entry(name, outcome, layers[worst], unit, ROWS, note)
 
     def _entry(self, name: str, outcome: str, difference: float, unit: str, rows: int, note: str) -> dict[str, Any]:

@@ -23,12 +23,16 @@ import transformers
 
 from kvscope_capture.attention import (
     AttentionCall,
-    attention_of,
+    attending_layers,
     decoder_of,
+    layer_count,
+    layer_kinds,
     layers_of,
     logits_of,
+    named,
     observed_attention,
     projection_of,
+    rotary_of,
 )
 from kvscope_capture.capture_file import (
     Array,
@@ -49,6 +53,9 @@ from kvscope_capture.version import VERSION
 TESTED = (
     *("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma2", "gemma3_text", "phi3", "olmo2", "gpt2"),
     *("gpt_neox", "granite", "cohere", "smollm3", "glm4", "gpt_oss", "deepseek_v3"),
+    *("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid", "kimi_linear", "bailing_hybrid", "minimax"),
+    *("jamba", "granitemoehybrid", "nemotron_h", "bamba", "zamba", "zamba2", "falcon_h1", "lfm2", "lfm2_moe"),
+    *("recurrent_gemma", "afmoe", "bitnet", "laguna", "moshi"),
 )
 NLL_ROWS = 512
 SAMPLED = 256
@@ -96,6 +103,8 @@ def _capture(
     progress("self-check")
     check = SelfCheck(model, prompt.ids)
     require(check, force)
+    if options.o_proj:
+        check.require_projection()
     fingerprint = fingerprint_of(model)
     state = _state(model, prompt, options, model_id, revision, fingerprint)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state, model.device)
@@ -117,20 +126,25 @@ def _capture(
     return digest
 
 
+def check_layers(layers: tuple[int, ...] | None, config: Any) -> None:
+    """Errors (CaptureError): one that the model lacks or that has no keys and values; those of `attending_layers`."""
+    attending = attending_layers(config)
+    for layer in sorted(set(layers or ()) - set(attending)):
+        what = "has no keys and values" if 0 <= layer < layer_count(config) else "does not exist"
+        raise CaptureError(f"layer {layer} {what}", "--layers", f"Name {named(attending)}")
+
+
 def _check(model: Any, prompt: Prompt, options: CaptureOptions) -> None:
+    check_layers(options.layers, decoder_of(model).config)
     if len(prompt.ids) < 2:
         raise CaptureError("the prompt has fewer than two tokens", "--text", "Give it some text")
     positions = getattr(decoder_of(model).config, "max_position_embeddings", None)
-    if not hasattr(decoder_of(model), "rotary_emb") and positions and len(prompt.ids) > positions > 0:
+    if rotary_of(decoder_of(model)) is None and positions and len(prompt.ids) > positions > 0:
         raise CaptureError(
             f"the prompt has {len(prompt.ids)} tokens, the model has embeddings for {positions} positions",
             "--max-tokens",
             f"Ask for at most {positions}",
         )
-    most = len(layers_of(model))
-    for layer in options.layers or ():
-        if not 0 <= layer < most:
-            raise CaptureError(f"layer {layer} does not exist", "--layers", f"Name layers 0 to {most - 1}")
 
 
 def _published_config(model: Any) -> dict[str, Any]:
@@ -160,7 +174,7 @@ def fingerprint_of(model: Any) -> str:
     which may change with the length of a prompt.
     """
     digest = hashlib.sha256()
-    buffers = ((name, buffer) for name, buffer in model.named_buffers() if "rotary_emb" not in name)
+    buffers = ((name, buffer) for name, buffer in model.named_buffers() if "inv_freq" not in name)
     for name, weight in itertools.chain(model.named_parameters(), buffers):
         digest.update(f"{name} {list(weight.shape)}".encode())
         if not weight.is_meta:
@@ -242,7 +256,7 @@ def _run(
 ) -> Array:
     """NLL of the tokens [n] (first NaN)."""
     layers = layers_of(model)
-    wanted = set(options.layers) if options.layers is not None else set(range(len(layers)))
+    wanted = set(options.layers) if options.layers is not None else set(check.layers)
     done = saved[0] if saved and all(i in file.finished_layers for i in wanted if i <= saved[0]) else -1
     for layer, differences in file.layer_checks().items():
         check.take(layer, json.loads(differences))
@@ -279,7 +293,7 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: Sel
     if call.sinks is not None:
         tensors["sinks"] = call.sinks
     if options.o_proj:
-        tensors["o_proj"] = output_projection(layers_of(model)[call.layer], call.query.shape[0])
+        tensors["o_proj"] = output_projection(call)
     differences = {"self_check": json_text(check.of_layer(call.layer))}
     return LayerRecord(call.layer, tensors, layer_attributes(call, model) | differences)
 
@@ -287,13 +301,11 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: Sel
 def layer_attributes(call: AttentionCall, model: Any) -> dict[str, Any]:
     """The attributes of a layer by the names of the format, without its self-check."""
     index, heads, kv_heads = call.layer, call.query.shape[0], call.key.shape[0]
-    layer_types = getattr(decoder_of(model).config, "layer_types", None)
+    kind = layer_kinds(decoder_of(model).config)[index]
     return {
         "scaling": call.scaling,
         "kv_of_q": np.arange(heads, dtype=np.int32) // (heads // kv_heads),
-        "attn_type": layer_types[index]
-        if layer_types
-        else ("sliding" if call.sliding_window else "full") + "_attention",
+        "attn_type": kind or ("sliding" if call.sliding_window else "full") + "_attention",
         "sliding_window": call.sliding_window,
         "has_rope": call.unrotated is not None,
         "qk_norm": hasattr(call.module, "q_norm"),
@@ -301,11 +313,11 @@ def layer_attributes(call: AttentionCall, model: Any) -> dict[str, Any]:
     }
 
 
-def output_projection(layer: torch.nn.Module, heads: int) -> torch.Tensor:
+def output_projection(call: AttentionCall) -> torch.Tensor:
     """W_o as [hidden, Hq, dv]. GPT-2's Conv1D stores it transposed."""
-    projection = projection_of(attention_of(layer))
+    projection = projection_of(call.module)
     weight: torch.Tensor = projection.weight if isinstance(projection, torch.nn.Linear) else projection.weight.T
-    return weight.detach().reshape(weight.shape[0], heads, -1)
+    return weight.detach().reshape(weight.shape[0], call.query.shape[0], -1)
 
 
 def token_nll(model: Any, hidden: torch.Tensor, ids: torch.Tensor) -> Array:

@@ -122,7 +122,9 @@ class LiveContext:
     def tensor(self, layer: int, role: str) -> torch.Tensor:
         """[heads, n, width]; o_proj [hidden, Hq, dv]."""
         if role == "o_proj":
-            return output_projection(layers_of(self.opened.model)[layer], self.calls[layer].query.shape[0])
+            if layer in self.check.followed:
+                raise bad("role", f"tells nothing in layer {layer}: a gate or a norm lies before the output projection")
+            return output_projection(self.calls[layer])
         name = {"k": "key", "v": "value", "q": "query"}.get(role)
         if name is None:
             raise bad("role", "is not one of k, v, q, o_proj")
@@ -154,7 +156,7 @@ class LiveContext:
             "stage": "post_qk_norm_post_rope_pre_scale",
             "dtype": DTYPE_NAMES[call.key.dtype],
             "queries": len(self.ids),
-            "hidden": int(decoder_of(self.opened.model).config.hidden_size),
+            "hidden": 0 if call.layer in self.check.followed else int(decoder_of(self.opened.model).config.hidden_size),
             "sinks": None if call.sinks is None else call.sinks.float().tolist(),
             "self_check": self.check.of_layer(call.layer),
         }

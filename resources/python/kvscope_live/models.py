@@ -8,10 +8,16 @@ import pathlib
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
 
-from kvscope_capture.attention import head_sizes, layers_of, require_prunable, require_watchable, sliding_window_of
-from kvscope_capture.command import check_device, load_model, read_config, revision_of
+from kvscope_capture.attention import (
+    head_sizes,
+    layer_count,
+    layers_of,
+    require_prunable,
+    require_watchable,
+    sliding_window_of,
+)
+from kvscope_capture.command import check_device, load_model, read_config, revision_of, without_weights
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import TESTED
 from kvscope_live.channel import Channel
@@ -44,7 +50,7 @@ def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
     note = (
         "" if tested else f"{config.model_type} is not among the tested architectures; reading compares it with itself"
     )
-    layers = config.num_hidden_layers
+    layers = layer_count(config)
     return {
         "architecture": (getattr(config, "architectures", None) or [config.model_type])[0],
         "layers": layers,
@@ -87,7 +93,7 @@ def config_of(path: str, revision: str | None) -> Any:
 def bytes_per_token(config: Any, width: int = 2) -> int:
     """Of keys, values and queries of all layers, in a type of `width` bytes."""
     heads, kv_heads, key, value = head_sizes(config)
-    return int(config.num_hidden_layers * (kv_heads * (key + value) + heads * key) * width)
+    return int(layer_count(config) * (kv_heads * (key + value) + heads * key) * width)
 
 
 def open_model(path: str, revision: str | None, dtype: str, device: str, channel: Channel) -> OpenModel:
@@ -154,8 +160,7 @@ def memory_used() -> int:
 def _parameters(config: Any) -> tuple[int, str]:
     """Their number, by building the model without memory, and why it cannot be built or captured."""
     try:
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        model = without_weights(config)
         require_watchable(model)
         require_prunable(model)
         return sum(parameter.numel() for parameter in model.parameters()), ""

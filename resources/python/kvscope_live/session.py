@@ -194,6 +194,8 @@ class Session:
         return self.tokenizer[1]
 
     def _read(self, request: Request) -> dict[str, Any]:
+        from kvscope_capture.attention import decoder_of, rotary_of
+        from kvscope_capture.command import text_config
         from kvscope_live.answers import Answers
         from kvscope_live.contexts import LiveContext
         from kvscope_live.models import bytes_per_token, require_memory
@@ -204,9 +206,9 @@ class Session:
         if len(ids) < 2:
             raise bad("ids", f"are {len(ids)} tokens, not 2 to {MOST_TOKENS}")
         _require_room(len(ids), "ids")
-        config = opened.model.config.get_text_config(decoder=True)
+        config = text_config(opened.model.config)
         most = getattr(config, "max_position_embeddings", None)
-        if not hasattr(opened.model.get_decoder(), "rotary_emb") and len(ids) > (most or len(ids)):
+        if rotary_of(decoder_of(opened.model)) is None and len(ids) > (most or len(ids)):
             raise bad("ids", f"are {len(ids)} tokens, the model has embeddings for {most} positions")
         segments = [_segment(entry, len(ids)) for entry in given.items("segments")]
         cut = given.integer("cut", 1, len(ids))

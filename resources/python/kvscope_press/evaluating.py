@@ -15,8 +15,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from kvscope_capture.attention import AttentionCall, require_prunable
-from kvscope_capture.command import DTYPES, check_device, load_model, read_config, revision_of
+from kvscope_capture.attention import AttentionCall, attending_layers, head_sizes, require_prunable
+from kvscope_capture.command import DTYPES, check_device, load_model, read_config, revision_of, without_weights
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.locking import replaced
@@ -77,12 +77,13 @@ def read_tokens(path: pathlib.Path) -> CapturedTokens:
         raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
 
 
-def check(selection: RecordedSelection, tokens: CapturedTokens, layers: int, kv_heads: int) -> None:
+def check(selection: RecordedSelection, tokens: CapturedTokens, layers: list[int], kv_heads: int) -> None:
     """Errors (CaptureError): a list of another capture, of a part of a layer, or with nothing behind its cut."""
     if selection.capture_hash and tokens.capture_hash and selection.capture_hash != tokens.capture_hash:
         raise CaptureError("the list was made from another capture", selection.path, "Evict from this capture")
     named = {layer for layer, _ in selection.heads}
-    if set(selection.heads) != {(layer, head) for layer in named for head in range(kv_heads)} or max(named) >= layers:
+    whole = {(layer, head) for layer in named & set(layers) for head in range(kv_heads)}
+    if set(selection.heads) != whole or not whole:
         raise CaptureError(
             f"the list covers {len(selection.heads)} heads, which are no whole layers of the model",
             selection.path,
@@ -221,17 +222,17 @@ def check_all(
     if arguments.generate < 0:
         raise CaptureError("must not be negative", "--generate")
     config = read_config(arguments.model, arguments.revision)
-    kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    kv_heads, attending = head_sizes(config)[1], attending_layers(config)
     if max(tokens.ids) >= config.vocab_size:
         raise CaptureError("the capture has tokens that the model does not know", arguments.model, "Name its model")
     for selection in selections:
-        check(selection, tokens, config.num_hidden_layers, kv_heads)
+        check(selection, tokens, attending, kv_heads)
     if arguments.out:
         check_output(arguments.out, reads=[arguments.capture, *arguments.selections])
     revision = revision_of(arguments.model, arguments.revision)
     model = (model_name(arguments.model), revision, arguments.compute_dtype)
     settings = [Setting.of(s, len(wanted_of(tokens, s)), model) for s in selections]
-    whole = config.num_hidden_layers * kv_heads
+    whole = len(attending) * kv_heads
     stored = [(s, setting) for s, setting in zip(selections, settings, strict=True) if len(s.heads) == whole]
     if stored and not arguments.dry_run:
         check_output(arguments.capture.resolve())
@@ -250,9 +251,9 @@ def run(arguments: argparse.Namespace, kept: list[str]) -> None:
     selections = [read_selection(path, arguments.cut) for path in arguments.selections]
     settings = dict(zip(map(id, selections), check_all(arguments, tokens, selections), strict=True))
     captured = CaptureHead(arguments.capture, None) if tokens.nll is None else None
+    require_prunable(without_weights(read_config(arguments.model, arguments.revision)))
     show("loading the model")
     model, tokenizer = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
-    require_prunable(model)
     show("the full cache")
     model_check = SelfCheck(model, tokens.ids)
 

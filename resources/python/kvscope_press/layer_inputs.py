@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from kvscope_capture.attention import AttentionCall, attention_of, decoder_of, layers_of, observed_attention
+from kvscope_capture.attention import AttentionCall, attention_of, decoder_of, layers_of, observed_attention, rotary_of
 from kvscope_capture.errors import CaptureError
 
 Numbers = npt.NDArray[np.float64]
@@ -81,7 +81,7 @@ def attention(model: Any, implementation: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hooks(model: Any, note: Any) -> Iterator[None]:
-    rotary = getattr(decoder_of(model), "rotary_emb", None)
+    rotary = rotary_of(decoder_of(model))
     with contextlib.ExitStack() as stack:
         for layer in layers_of(model):
             module = attention_of(layer)

@@ -19,12 +19,14 @@ from transformers.masking_utils import AttentionMaskInterface
 
 from kvscope_capture.attention import (
     AttentionCall,
+    attending_layers,
     attention_implementation,
     decoder_of,
-    layers_of,
+    head_sizes,
     logits_of,
     observed_attention,
     require_prunable,
+    rotary_of,
 )
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import token_nll
@@ -72,7 +74,7 @@ def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer
 @contextlib.contextmanager
 def rotating_for(model: Any, tokens: int) -> Iterator[None]:
     """Every pass rotates as one pass over `tokens` tokens would: LongRoPE and dynamic RoPE choose by the length."""
-    rotary: Any = getattr(decoder_of(model), "rotary_emb", None)
+    rotary: Any = rotary_of(decoder_of(model))
     if not any(kind in str(getattr(rotary, "rope_type", "")) for kind in ("longrope", "dynamic")):
         yield
         return
@@ -107,12 +109,12 @@ def decode_rows(model: Any, ids: list[list[int]], begin: int, tokens: int, **kwa
 
 def rotates_by_length(model: Any) -> bool:
     """Each longer pass rotates its own tokens otherwise (dynamic RoPE): a token's keys depend on the pass's length."""
-    return "dynamic" in str(getattr(getattr(decoder_of(model), "rotary_emb", None), "rope_type", ""))
+    return "dynamic" in str(getattr(rotary_of(decoder_of(model)), "rope_type", ""))
 
 
 def longest_alike(model: Any) -> int:
     """Up to so many tokens a model with LongRoPE rotates as it does with one; 0 for others."""
-    rotary: Any = getattr(decoder_of(model), "rotary_emb", None)
+    rotary: Any = rotary_of(decoder_of(model))
     if "longrope" not in str(getattr(rotary, "rope_type", "")):
         return 0
     parameters = rotary.config.rope_parameters
@@ -265,6 +267,6 @@ class PrunedContext(CachedContext):
 
 
 def model_heads(model: Any) -> tuple[int, int]:
-    """Layers and KV heads of the model."""
+    """Layers that attend and KV heads of the model."""
     config = decoder_of(model).config
-    return len(layers_of(model)), getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    return len(attending_layers(config)), head_sizes(config)[1]

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import torch
 import transformers
 
-from kvscope_capture.command import DTYPES, load_model, revision_of
+from kvscope_capture.attention import head_sizes, layer_count
+from kvscope_capture.command import DTYPES, load_model, revision_of, text_config
 from kvscope_capture.console import check_output, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.locking import edited_copy, locked
@@ -71,11 +72,11 @@ class CaptureHead:
 
     def require_model(self, model: Any) -> None:
         """Errors (CaptureError): a model with other layers or heads."""
-        config = model.config.get_text_config()
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        if (config.num_hidden_layers, heads) != (self.model_layers, self.kv_heads):
+        config = text_config(model.config)
+        layers, heads = layer_count(config), head_sizes(config)[1]
+        if (layers, heads) != (self.model_layers, self.kv_heads):
             raise CaptureError(
-                f"the model has {config.num_hidden_layers} layers of {heads} KV heads, the capture was made from "
+                f"the model has {layers} layers of {heads} KV heads, the capture was made from "
                 f"{self.model_layers} of {self.kv_heads}",
                 str(self.path),
                 "Name the model that was captured",

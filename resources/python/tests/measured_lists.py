@@ -15,9 +15,9 @@ from kvscope_capture import CaptureOptions, Prompt, SegmentKind, capture_prompt
 HEAD = {"layer": 0, "kv_head": 1, "kept": [0, 3, 4]}
 
 
-def capture_tiny(folder: pathlib.Path) -> None:
-    """model, a folder, and c.h5, its capture."""
-    model, tokenizer = tiny_model("llama"), byte_level_tokenizer(folder)
+def capture_tiny(folder: pathlib.Path, model: Any = None) -> None:
+    """model (a Llama if none is given), a folder, and c.h5, its capture."""
+    model, tokenizer = model or tiny_model("llama"), byte_level_tokenizer(folder)
     model.resize_token_embeddings(300)
     model.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")

@@ -94,7 +94,7 @@ def test_help_imports_nothing_slow() -> None:
         (["--out", "missing/c.h5"], "missing/c.h5: the folder does not exist"),
         (["--out", "."], ".: is a folder"),
         (["--out", "there.h5"], "there.h5: is there already. Name another file, or add --overwrite or --resume"),
-        (["--layers", "1,3"], "--layers: layer 3 does not exist. Name layers 0 to 2"),
+        (["--layers", "1,3"], "--layers: layer 3 does not exist. Name layers 0-2"),
         (["--layers", "-1"], "--layers: '-1' is no list of layers"),
         (["--q-window", "-1"], "--q-window: must be positive"),
         (["--dtype", "fp8"], "--dtype: invalid choice: 'fp8'"),
@@ -328,7 +328,7 @@ def test_another_run_into_the_file_is_told_before_the_model_loads(
     assert f"{out}.partial: is being written by another run. Wait for it." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["mamba", "rwkv", "gemma4_text", "lfm2", "blt"])
+@pytest.mark.parametrize("kind", ["mamba", "rwkv", "gemma4_text", "blt"])
 def test_an_architecture_without_equal_heads_is_refused_before_it_loads(
     kind: str, checkpoint: pathlib.Path, story: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -162,7 +162,7 @@ def test_a_damaged_rest_is_written_anew(tmp_path: pathlib.Path) -> None:
 
 def test_refusals_leave_nothing_behind(tmp_path: pathlib.Path) -> None:
     model = tiny_model("llama")
-    with pytest.raises(CaptureError, match="layer 3 does not exist. Name layers 0 to 2"):
+    with pytest.raises(CaptureError, match="layer 3 does not exist. Name layers 0-2"):
         capture_prompt(model, prompt_of(), tmp_path / "c.h5", CaptureOptions(layers=(3,)))
     with pytest.raises(CaptureError, match="fewer than two tokens"):
         capture_prompt(model, prompt_of(1), tmp_path / "c.h5")

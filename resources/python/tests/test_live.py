@@ -279,10 +279,10 @@ def test_a_model_that_cannot_be_watched_is_not_supported(kind: str, tmp_path: pa
 def test_a_model_that_fails_its_self_check_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a cut it might not even run (Inkling)."""
     local = Local()
-    local.session.models["m1"] = OpenModel(random_model(unlike_config("bitnet"), 0), LetterTokenizer(), "bitnet", "")
+    local.session.models["m1"] = OpenModel(random_model(unlike_config("phimoe"), 0), LetterTokenizer(), "phimoe", "")
     monkeypatch.setattr(contexts, "ReadContext", lambda *_, **__: pytest.fail("read"))
     error = local.refused("context/read", {"model_id": "m1", "ids": IDS, "segments": [], "cut": CUT})
-    assert error.code == UNSUPPORTED_MODEL and "a gate or a norm follows attention" in str(error)
+    assert error.code == UNSUPPORTED_MODEL and "the mask is not the causal one" in str(error)
 
 
 def test_what_is_refused() -> None:

@@ -52,7 +52,7 @@ def random_selection(kv_heads: int, kind: str, seed: int = SEED) -> RecordedSele
 def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> Any:
     """One pass over everything, rows in double: rows before the cut see all, rows behind it the weighted selection."""
 
-    def attend(module: Any, q: Any, k: Any, v: Any, _mask: Any, scaling: Any = None, **kwargs: Any) -> Any:
+    def attend(module: Any, q: Any, k: Any, v: Any, attention_mask: Any, scaling: Any = None, **kwargs: Any) -> Any:
         out = torch.zeros(q.shape[1], q.shape[2], v.shape[3], dtype=torch.float64)
         scaling = q.shape[-1] ** -0.5 if scaling is None else scaling
         for head in range(q.shape[1]):
@@ -163,7 +163,10 @@ def test_lists_that_do_not_fit_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "heads", "reason"),
-    [("bart", 4, "takes a token's position from the length of its cache"), ("falcon_h1", 2, "carries a state beside")],
+    [
+        ("bart", 4, "takes a token's position from the length of its cache"),
+        ("falcon_h1", 2, "layers 0-2 carry a state"),
+    ],
 )
 def test_a_model_that_goes_on_otherwise_behind_a_shorter_cache_is_refused(kind: str, heads: int, reason: str) -> None:
     """Its first 512 losses are right, so that no self-check of a longer context would tell."""

@@ -78,11 +78,9 @@ def test_what_the_capture_does_not_know_is_found(
 @pytest.mark.parametrize(
     ("kind", "cause"),
     [
-        ("bitnet", "a gate or a norm follows attention, which no capture holds"),
         ("phimoe", "the mask is not the causal one with the window that attention is told"),
         ("inkling_text", "attention is given position_bias, which no capture holds"),
         ("gemma3n_text", "apply_rotary_pos_emb rotates queries and keys one by one"),
-        ("moshi", r"\(cannot be compared in layer 0\)|does not call attention"),
     ],
 )
 def test_what_no_capture_holds_is_named(kind: str, cause: str, tmp_path: pathlib.Path) -> None:

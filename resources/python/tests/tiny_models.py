@@ -130,16 +130,81 @@ CONFIGS: dict[str, Any] = {
 }
 
 
+# Of these some layers attend and the others are recurrent or convolutions, or a gate or a norm follows attention.
+FOUR = COMMON | dict(num_hidden_layers=4)
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+SECOND = dict(layer_types=["linear_attention", "full_attention"] * 2)
+DELTA = dict(linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=8, linear_value_head_dim=8)
+MAMBA2 = dict(mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=8)
+LATENT = dict(num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12)
+MIXED: dict[str, dict[str, Any]] = {
+    "qwen3_next": FOUR | SECOND | DELTA | EXPERTS | dict(head_dim=16, shared_expert_intermediate_size=16),
+    "qwen3_5_text": FOUR | SECOND | DELTA | dict(head_dim=16),
+    "qwen3_5_moe_text": FOUR | SECOND | DELTA | EXPERTS | dict(head_dim=16, shared_expert_intermediate_size=16),
+    "olmo_hybrid": FOUR | SECOND | DELTA,
+    "kimi_linear": FOUR | SECOND | LATENT | dict(q_lora_rank=None, num_experts=4, num_experts_per_token=2),
+    "bailing_hybrid": FOUR | SECOND | LATENT | EXPERTS | dict(q_lora_rank=24, n_group=1, topk_group=1),
+    "minimax": FOUR | SECOND | dict(head_dim=16, num_local_experts=2, num_experts_per_tok=1, block_size=16),
+    "jamba": FOUR
+    | dict(attn_layer_period=2, attn_layer_offset=1, num_experts=2, num_experts_per_tok=1, use_mamba_kernels=False)
+    | dict(mamba_d_state=8, mamba_dt_rank=4),
+    "granitemoehybrid": FOUR
+    | MAMBA2
+    | dict(layer_types=["mamba", "attention"] * 2, shared_intermediate_size=48, num_local_experts=4)
+    | dict(num_experts_per_tok=2, position_embedding_type="rope", attention_multiplier=0.05),
+    "nemotron_h": COMMON
+    | dict(head_dim=8, hybrid_override_pattern="M*-*", num_hidden_layers=4, chunk_size=16)
+    | dict(mamba_num_heads=8, mamba_head_dim=8, ssm_state_size=8, n_groups=1),
+    "bamba": FOUR | MAMBA2 | dict(attn_layer_indices=[1, 3]),
+    "zamba": FOUR
+    | dict(attention_head_dim=16, attn_layer_period=2, attn_layer_offset=1, use_mamba_kernels=False)
+    | dict(mamba_d_state=8, mamba_dt_rank=4),
+    "zamba2": FOUR
+    | dict(num_key_value_heads=4, layers_block_type=["mamba", "hybrid"] * 2, use_mem_rope=True, adapter_rank=4)
+    | dict(mamba_d_state=8, mamba_ngroups=1, n_mamba_heads=8, mamba_headdim=8, use_shared_attention_adapter=True),
+    "falcon_h1": COMMON | MAMBA2 | dict(head_dim=8, mamba_d_ssm=32, mamba_n_heads=4),
+    "lfm2": COMMON | dict(layer_types=["conv", "full_attention", "full_attention"]),
+    "lfm2_moe": COMMON | EXPERTS | dict(layer_types=["conv", "full_attention", "full_attention"], num_dense_layers=1),
+    "recurrent_gemma": COMMON
+    | dict(block_types=["recurrent", "recurrent", "attention"], attention_window_size=9, lru_width=32, head_dim=8),
+    "afmoe": COMMON
+    | EXPERTS
+    | dict(head_dim=8, sliding_window=9, num_dense_layers=1)
+    | dict(layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+    "bitnet": COMMON,
+    "laguna": COMMON | EXPERTS | dict(head_dim=8, shared_expert_intermediate_size=16),
+    "moshi": COMMON | dict(ffn_dim=48),
+}
+
+
+def config_of(kind: str, sizes: dict[str, Any]) -> Any:
+    """The test is skipped where this version of Transformers has no such architecture."""
+    from transformers import CONFIG_MAPPING
+
+    if kind not in CONFIG_MAPPING:
+        pytest.skip(f"this version of Transformers has no {kind}")
+    return transformers.AutoConfig.for_model(kind, **sizes)
+
+
+def mixed_model(kind: str) -> Any:
+    """A model of `MIXED`."""
+    return random_model(config_of(kind, MIXED[kind]), 0)
+
+
+def whisper_config() -> Any:
+    """Encoder and decoder differ in layers and heads."""
+    encoder = dict(encoder_layers=2, encoder_attention_heads=2, encoder_ffn_dim=48)
+    decoder = dict(decoder_layers=3, decoder_attention_heads=4, decoder_ffn_dim=48, max_target_positions=512)
+    tokens = dict(pad_token_id=0, bos_token_id=0, eos_token_id=0, decoder_start_token_id=0)
+    return transformers.WhisperConfig(vocab_size=VOCABULARY, d_model=32, **encoder, **decoder, **tokens)
+
+
 def tiny_model(name: str, seed: int = 0) -> Any:
     return random_model(CONFIGS[name](), seed)
 
 
 def unlike_config(kind: str) -> Any:
-    """A small configuration of an architecture that no capture holds; the test is skipped where there is none."""
-    from transformers import CONFIG_MAPPING
-
-    if kind not in CONFIG_MAPPING:
-        pytest.skip(f"this version of Transformers has no {kind}")
+    """A small configuration of an architecture that no capture holds, or of `MIXED`."""
     own: dict[str, dict[str, Any]] = {
         "mamba": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, state_size=8),
         "rwkv": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, attention_hidden_size=32),
@@ -161,22 +226,17 @@ def unlike_config(kind: str) -> Any:
         | dict(layer_types=["full_attention"] * 3),
         "blt": {},
         "modernbert-decoder": COMMON | dict(local_attention=8, cls_token_id=0, sep_token_id=0),
-        "moshi": COMMON | dict(ffn_dim=48),
-        "lfm2": COMMON | dict(layer_types=["conv", "full_attention", "full_attention"]),
-        "bitnet": COMMON,
         "phimoe": COMMON | dict(sliding_window=7, num_local_experts=4, num_experts_per_tok=2),
         "inkling_text": COMMON | dict(head_dim=8, num_local_experts=4, num_experts_per_tok=2),
         "bart": dict(vocab_size=VOCABULARY, d_model=32, decoder_layers=3, decoder_attention_heads=4, decoder_ffn_dim=48)
         | dict(encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=48, pad_token_id=0, bos_token_id=0)
         | dict(eos_token_id=0, forced_eos_token_id=None, decoder_start_token_id=0, scale_embedding=True),
-        "falcon_h1": COMMON
-        | dict(head_dim=8, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=8),
         "granitemoehybrid": COMMON | dict(layer_types=["attention"] * 3, shared_intermediate_size=48, mamba_n_heads=4),
         "ministral3": COMMON
         | dict(head_dim=8, sliding_window=None)
         | dict(rope_parameters=yarn_rope() | dict(original_max_position_embeddings=16, llama_4_scaling_beta=0.5)),
     }
-    return transformers.AutoConfig.for_model(kind, **own[kind])
+    return config_of(kind, (MIXED | own)[kind])
 
 
 def random_model(config: Any, seed: int) -> Any:
