@@ -248,9 +248,12 @@ def test_a_decoder_counts_its_own_layers_and_heads(tmp_path: pathlib.Path, capsy
     model = random_model(whisper_config(), 0)
     capture_tiny(tmp_path, model)
     folder, out = str(tmp_path / "model"), str(tmp_path / "c.h5")
-    facts = Local().ask("model/inspect", {"path": folder})
-    assert [facts[name] for name in ("layers", "query_heads", "kv_heads", "head_dim")] == [3, 4, 4, 8]
-    assert len(facts["windows"]) == 3 and facts["bytes_per_token"] == 3 * 3 * 4 * 8 * 2
+    whisper_config().save_pretrained(tmp_path / "with_encoder")
+    for path in (folder, str(tmp_path / "with_encoder")):  # as a decoder was saved, and as both were
+        facts = Local().ask("model/inspect", {"path": path})
+        assert facts["supported"]
+        assert [facts[name] for name in ("layers", "query_heads", "kv_heads", "head_dim")] == [3, 4, 4, 8]
+        assert len(facts["windows"]) == 3 and facts["bytes_per_token"] == 3 * 3 * 4 * 8 * 2
     with h5py.File(out) as file:
         assert list(file["layers"]) == ["00", "01", "02"] and file.attrs["num_kv_heads"] == 4
         begin, answer = int(file["tokens/segments"][0, 1]), file["tokens/segments"][-1]
