@@ -70,7 +70,7 @@ if [ "$part" = oldest ] || [ "$part" = all ]; then
     PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
         tests/test_architectures.py tests/test_capture_file.py tests/test_describe.py tests/test_live.py \
         tests/test_live_exact.py tests/test_live_importance.py tests/test_live_speed.py tests/test_live_traps.py \
-        tests/test_press.py
+        tests/test_mixed_models.py tests/test_press.py
 fi
 if [ "$part" = moves ]; then
     "$home/venv/bin/python" -m pytest -q -p no:cacheprovider tests/test_live_worker.py -k slider

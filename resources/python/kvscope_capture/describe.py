@@ -28,7 +28,7 @@ def describe(config: Any, model_id: str = "", prompt_tokens: int | None = None) 
     attending = attending_layers(text)
     if others := sorted(set(range(layer_count(text))) - set(attending)):
         raise CaptureError(
-            f"{named(others)} of {layer_count(text)} have no keys and values",
+            f"there are no keys and values in {named(others)} of {layer_count(text)}",
             text.model_type,
             "Capture the prompt with kvscope-capture",
         )

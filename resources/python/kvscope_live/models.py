@@ -165,7 +165,7 @@ def _parameters(config: Any) -> tuple[int, str]:
         require_prunable(model)
         return sum(parameter.numel() for parameter in model.parameters()), ""
     except CaptureError as error:
-        return 0, f"{config.model_type} cannot be used: {error.sentence}"
+        return 0, ". ".join(filter(None, (f"{config.model_type} cannot be used: {error.sentence}", error.remedy)))
     except Exception as error:  # whatever a configuration of another kind raises
         return 0, (str(error).splitlines() or [type(error).__name__])[0]
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 from typing import Any
 
 import h5py
@@ -25,8 +26,9 @@ from tiny_models import MIXED, LetterTokenizer, mixed_model, random_ids, random_
 
 import kvscope_capture.self_check as self_check
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, capture_prompt, hash_of_capture
-from kvscope_capture.attention import decoder_of, layers_of, projection_of
+from kvscope_capture.attention import attending_layers, decoder_of, layers_of, projection_of
 from kvscope_capture.command import main as capture
+from kvscope_capture.describe import describe
 from kvscope_capture.streaming import TESTED
 from kvscope_press import HeadSelection, PrunedContext, evaluating
 from kvscope_press.command import main as evaluate
@@ -189,7 +191,7 @@ def test_a_model_with_a_state_is_not_run_behind_a_shorter_cache(kind: str, tmp_p
     model.config.save_pretrained(tmp_path)
     facts = Local().ask("model/inspect", {"path": str(tmp_path)})
     if facts["supported"] or "interface" not in facts["why"]:
-        assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be used: {sentence}")
+        assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be used: {sentence}. Capture the")
 
 
 @pytest.mark.parametrize("kind", ["afmoe", "bitnet", "laguna"])
@@ -287,3 +289,16 @@ def test_lists_of_a_hybrid_are_not_measured(
     assert evaluate([*given, str(write_list(tmp_path / "l.json", heads=kept))]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert "lfm2: layer 0 carries a state beside keys and values, from which no token can be evicted. Capture" in said
+
+
+def test_chosen_tokens_are_refused_by_the_kind_of_their_layers() -> None:
+    """Qwen4 has no `index_topk`."""
+    config = types.SimpleNamespace(layer_types=["linear_attention", "indexed_attention"], model_type="qwen4_exp_text")
+    with pytest.raises(CaptureError, match=r"attends to chosen tokens only \(indexed_attention\)"):
+        attending_layers(config)
+
+
+def test_hybrids_are_not_described() -> None:
+    """Whose imported tensors would be looked for in every layer."""
+    with pytest.raises(CaptureError, match="lfm2: there are no keys and values in layer 0 of 3. Capture the prompt"):
+        describe(mixed_model("lfm2").config)
