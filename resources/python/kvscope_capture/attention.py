@@ -334,7 +334,7 @@ def blockwise_attention(call: AttentionCall) -> torch.Tensor:
 @contextlib.contextmanager
 def _running_layer(model: Any) -> Iterator[Running]:
     """Follows which layer runs (those of Zamba share an attention module) and what its `apply_rotary_...` is given."""
-    module = sys.modules[type(decoder_of(model)).__module__]
+    layers, module = layers_of(model), sys.modules[type(decoder_of(model)).__module__]
     originals = {name: f for name, f in vars(module).items() if name.startswith("apply_") and "rot" in name}
     running = Running(0)
 
@@ -357,8 +357,7 @@ def _running_layer(model: Any) -> Iterator[Running]:
     for name, original in originals.items():
         setattr(module, name, watched(original))
     hooks = [
-        layer.register_forward_pre_hook(lambda *_, index=index: enter(index))
-        for index, layer in enumerate(layers_of(model))
+        layer.register_forward_pre_hook(lambda *_, index=index: enter(index)) for index, layer in enumerate(layers)
     ]
     try:
         yield running
@@ -439,8 +438,8 @@ def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor, st
     Nothing of this tool's attention or masks takes part. The layers whose output projection is given just that are
     added to the set; in others a gate or a norm lies between (Qwen3-Next, BitNet).
     """
-    own, plain = own_kernel(decoder_of(model)), set[int]()
     with _running_layer(model) as running:
+        own, plain = own_kernel(decoder_of(model)), set[int]()
 
         def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:
             call = AttentionCall.of(module, query[0], key[0], value[0], running, kwargs.get("scaling"), kwargs)
