@@ -57,7 +57,7 @@ LONG = {"ids": [0] + [7 + i % 4000 for i in range(3999)], "segments": [], "cut":
 
 
 def test_the_full_cache_finds_the_needle(worker: Opened) -> None:
-    assert worker.about["protocol"] == [1, 5] and worker.about["devices"][0]["name"] == "cpu"
+    assert worker.about["protocol"] == [1, 6] and worker.about["devices"][0]["name"] == "cpu"
     assert b"".join(texts_of(worker.prompt)).startswith(b"<|bos|>And the evening")
     row = worker.ask("answer/score", worker.question() | {"selection_ids": [None]})["result"]["rows"][0]
     given = worker.question() | {"selection_ids": [None], "max_new": 12}
