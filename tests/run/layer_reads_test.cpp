@@ -3,6 +3,8 @@
 #include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_run.h"
+#include "core/run/attention_rule.h"
 #include "core/run/run_grid.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
@@ -92,6 +94,34 @@ std::pair<std::shared_ptr<const RunResult>, std::string> resultOf(const RunReque
     }
 }
 
+/// The policy by itself, which is given all queries that were captured before the cut.
+Selection selectionOfAllQueries(const RunRequest& request) {
+    const auto engine = makeCpuEngine(1);
+    const CaptureInfo& info = request.capture->info();
+    const LayerInfo& layer = info.layerInfo(request.layer);
+    const std::int64_t end = request.cut.token, first = info.numTokens - layer.queryCount;
+    const auto upTo = [&](TensorRole role, std::int64_t rows) {
+        return engine->rows(engine->upload(request.capture->read(request.layer, role, {})), 0, rows);
+    };
+    const Checkpoint checkpoint;
+    const PolicyInput input{.engine = *engine,
+                            .keys = upTo(TensorRole::Keys, end),
+                            .values = upTo(TensorRole::Values, end),
+                            .queries = first < end ? upTo(TensorRole::Queries, end - first) : Tensor(),
+                            .firstQuery = static_cast<TokenIndex>(first),
+                            .end = request.cut.token,
+                            .positions = {},
+                            .carried = {},
+                            .attention = attentionRuleOf(layer),
+                            .layer = request.layer,
+                            .numLayers = info.numLayers,
+                            .seed = request.seed,
+                            .checkpoint = checkpoint,
+                            .preRopeKeys = upTo(TensorRole::KeysPreRope, end),
+                            .keysOfLayer = [&](LayerIndex) { return upTo(TensorRole::Keys, end); }};
+    return runPolicy(policyById(request.policy.policy), request.policy.values, request.budget, input).selection;
+}
+
 bool sameBits(std::span<const float> a, std::span<const float> b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
@@ -117,6 +147,7 @@ private slots:
                 QCOMPARE(refused, reason);
                 if (!whole) continue;
                 QVERIFY(parts->selection.sameLists(whole->selection));
+                QVERIFY(parts->selection.sameLists(selectionOfAllQueries(whole->request)));
                 QVERIFY(sameBits(parts->scores.data, whole->scores.data));
                 QCOMPARE(parts->notes, whole->notes);
                 QCOMPARE(!parts->fidelity, !whole->fidelity);
