@@ -55,7 +55,7 @@ TESTED = (
     *("gpt_neox", "granite", "cohere", "smollm3", "glm4", "gpt_oss", "deepseek_v3"),
     *("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid", "kimi_linear", "bailing_hybrid", "minimax"),
     *("jamba", "granitemoehybrid", "nemotron_h", "bamba", "zamba", "zamba2", "falcon_h1", "lfm2", "lfm2_moe"),
-    *("recurrent_gemma", "afmoe", "bitnet", "laguna", "moshi"),
+    *("lfm3", "recurrent_gemma", "afmoe", "bitnet", "laguna", "moshi", "ctrl"),
 )
 NLL_ROWS = 512
 SAMPLED = 256

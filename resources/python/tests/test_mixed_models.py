@@ -37,12 +37,14 @@ from kvscope_press.recorded_selection import whole_selection
 TOKENS = 40
 PROGRAM = os.environ.get("KVSCOPE_PROGRAM", "")
 EVERY = [0, 1, 2]
-ATTENDING = dict.fromkeys(MIXED, [1, 3]) | dict.fromkeys(["afmoe", "bitnet", "falcon_h1", "laguna", "moshi"], EVERY)
-ATTENDING |= {"lfm2": [1, 2], "lfm2_moe": [1, 2], "recurrent_gemma": [2], "zamba": [2]}
-GATED = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "bailing_hybrid", "afmoe", "bitnet", "laguna"]
+ATTENDING = dict.fromkeys(MIXED, [1, 3]) | dict.fromkeys(
+    ["afmoe", "bitnet", "falcon_h1", "laguna", "moshi", "ctrl"], EVERY
+)
+ATTENDING |= {"lfm2": [1, 2], "lfm2_moe": [1, 2], "lfm3": [2], "recurrent_gemma": [2], "zamba": [2]}
+GATED = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "bailing_hybrid", "lfm3", "afmoe", "bitnet", "laguna"]
 PLAIN = [kind for kind in MIXED if kind not in GATED]
-STATE = [kind for kind in MIXED if kind not in ("afmoe", "bitnet", "laguna", "moshi")]
-UNROTATED = ["jamba", "nemotron_h", "zamba", "kimi_linear"]
+STATE = [kind for kind in MIXED if kind not in ("afmoe", "bitnet", "laguna", "moshi", "ctrl")]
+UNROTATED = ["jamba", "nemotron_h", "zamba", "kimi_linear", "ctrl"]
 
 
 def prompt_of(n: int = TOKENS) -> Prompt:
@@ -194,25 +196,27 @@ def test_a_model_with_a_state_is_not_run_behind_a_shorter_cache(kind: str, tmp_p
         assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be used: {sentence}. Capture the")
 
 
-@pytest.mark.parametrize("kind", ["afmoe", "bitnet", "laguna"])
+@pytest.mark.parametrize("kind", ["afmoe", "bitnet", "laguna", "moshi", "ctrl"])
 def test_a_gate_behind_attention_is_no_hindrance_to_pruning(kind: str) -> None:
     """The model's own code gates what pruned attention returns. Evicting is hiding: its own mask says the same."""
-    local, model = Local(), mixed_model(kind)
+    local, model = Local(), watchable(kind)
     local.session.models["m1"] = OpenModel(model, LetterTokenizer(), kind, "")
     answer = read(local, IDS, CUT)
     context = answer["context_id"]
-    assert [layer["hidden"] for layer in answer["info"]["layers"]] == [0] * 3
-    refused = local.refused("tensors/get", {"context_id": context, "layer": 1, "role": "o_proj"})
-    assert "a gate or a norm lies before the output projection" in str(refused)
-    whole = select(local, context, np.ones((3, 2, CUT), bool))
+    kv_heads = answer["info"]["num_kv_heads"]
+    assert [layer["hidden"] for layer in answer["info"]["layers"]] == [0 if kind in GATED else 32] * 3
+    if kind in GATED:
+        refused = local.refused("tensors/get", {"context_id": context, "layer": 1, "role": "o_proj"})
+        assert "a gate or a norm lies before the output projection" in str(refused)
+    whole = select(local, context, np.ones((3, kv_heads, CUT), bool))
     row = score(local, context, [whole])["rows"][0]
     assert row["losses"] == score(local, context, [None])["full"]["losses"]
     begin = len(IDS) - len(row["losses"])
     assert row["losses"] == pytest.approx(own_losses(local, IDS, begin), abs=1e-5)
-    kept = np.random.default_rng(1).random((3, 2, CUT)) < 0.5
-    heads = {(la, h): np.flatnonzero(kept[la, h]) for la in range(3) for h in range(2)}
+    kept = np.random.default_rng(1).random((3, kv_heads, CUT)) < 0.5
+    heads = {(la, h): np.flatnonzero(kept[la, h]) for la in range(3) for h in range(kv_heads)}
     plain = {place: HeadSelection(own, *(np.ones(own.size, np.float32),) * 2) for place, own in heads.items()}
-    wanted = dense_logits(model, IDS, dataclasses.replace(whole_selection(3, 2, CUT), heads=plain))
+    wanted = dense_logits(model, IDS, dataclasses.replace(whole_selection(3, kv_heads, CUT), heads=plain))
     losses = torch.nn.functional.cross_entropy(wanted[begin - 1 : -1], torch.tensor(IDS[begin:]), reduction="none")
     found = score(local, context, [select(local, context, kept, "half")])["rows"][0]["losses"]
     assert found == pytest.approx(losses.tolist(), abs=2e-4)

@@ -130,7 +130,8 @@ CONFIGS: dict[str, Any] = {
 }
 
 
-# Of these some layers attend and the others are recurrent or convolutions, or a gate or a norm follows attention.
+# Of these some layers attend and the others are recurrent or convolutions, or a gate or a norm follows attention, or
+# the modules have other names than in most models (Moshi, CTRL).
 FOUR = COMMON | dict(num_hidden_layers=4)
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
 SECOND = dict(layer_types=["linear_attention", "full_attention"] * 2)
@@ -164,6 +165,7 @@ MIXED: dict[str, dict[str, Any]] = {
     | dict(mamba_d_state=8, mamba_ngroups=1, n_mamba_heads=8, mamba_headdim=8, use_shared_attention_adapter=True),
     "falcon_h1": COMMON | MAMBA2 | dict(head_dim=8, mamba_d_ssm=32, mamba_n_heads=4),
     "lfm2": COMMON | dict(layer_types=["conv", "full_attention", "full_attention"]),
+    "lfm3": COMMON,
     "lfm2_moe": COMMON | EXPERTS | dict(layer_types=["conv", "full_attention", "full_attention"], num_dense_layers=1),
     "recurrent_gemma": COMMON
     | dict(block_types=["recurrent", "recurrent", "attention"], attention_window_size=9, lru_width=32, head_dim=8),
@@ -174,6 +176,7 @@ MIXED: dict[str, dict[str, Any]] = {
     "bitnet": COMMON,
     "laguna": COMMON | EXPERTS | dict(head_dim=8, shared_expert_intermediate_size=16),
     "moshi": COMMON | dict(ffn_dim=48),
+    "ctrl": dict(vocab_size=VOCABULARY, n_embd=32, dff=48, n_layer=3, n_head=4),
 }
 
 
@@ -212,7 +215,6 @@ def unlike_config(kind: str) -> Any:
         "bert": COMMON | dict(is_decoder=True),
         "bloom": dict(vocab_size=VOCABULARY, hidden_size=32, n_layer=3, n_head=4),
         "falcon": dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, num_attention_heads=4),
-        "ctrl": dict(vocab_size=VOCABULARY, n_embd=32, dff=48, n_layer=3, n_head=4),
         "codegen": dict(vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=4, rotary_dim=4)
         | dict(bos_token_id=0, eos_token_id=0),
         "xlnet": dict(vocab_size=VOCABULARY, d_model=32, n_layer=3, n_head=4, d_inner=48),
