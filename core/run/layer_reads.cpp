@@ -58,9 +58,11 @@ std::vector<LayerRead> readsOf(const RunRequest& request) {
     addAll(TensorRole::Keys, Need::Keys);
     addAll(TensorRole::Values, Need::Values);
     addAll(TensorRole::KeysPreRope, Need::PreRopeKeys);
-    if (const QueryRows own = policyQueries(request); own.count() > 0 && !request.recorded) add(readOf(own, layer));
-    if (const QueryRows later = evaluationQueries(request); later.count() > 0 && request.measure)
-        add(readOf(later, layer));
+    const auto addQueries = [&](const QueryRows& queries) {
+        if (queries.count() > 0) add(readOf(queries, layer));
+    };
+    if (!request.recorded) addQueries(policyQueries(request)); // a recorded list's policy may be unknown here
+    if (request.measure) addQueries(evaluationQueries(request));
     return reads;
 }
 

@@ -30,16 +30,15 @@ struct QueryRows {
     std::int64_t count() const { return end - begin; }
 };
 
-/// The queries before the cut that the policy reads; none (count <= 0) where it reads none or none was captured.
+/// The queries before the cut that the policy reads. count() <= 0: it reads none, or none was captured.
 QueryRows policyQueries(const RunRequest& request);
-/// The queries after the cut, on which a result is measured; with cut "none" the last 256. None was captured: count <=
-/// 0.
+/// The queries after the cut, on which a result is measured; with cut "none" the last 256. count() as above.
 QueryRows evaluationQueries(const RunRequest& request);
 
-/// The read that holds these queries: they alone, or all, where they are more than half of them.
+/// What to read to have these queries: their rows alone, or all captured ones where these are half of them or more.
 LayerRead readOf(const QueryRows& queries, const LayerInfo& layer);
 
-/// The tensors that a run without intermediate results in the cache reads, each read once.
+/// What a run reads whose intermediate results are not cached yet, without repetition.
 std::vector<LayerRead> readsOf(const RunRequest& request);
 
 } // namespace kvscope

@@ -154,9 +154,9 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
 }
 
 Tensor LayerWork::rows(const LayerRead& read, const Checkpoint& checkpoint, double* milliseconds) const {
-    assert(read.role == TensorRole::Queries || read.begin == 0); // only queries are read in parts
     const std::string key = fmt::format("{}|{}|{}", keyOf(read.role), read.begin, read.end);
     const bool all = read == LayerRead{read.role, 0, rowsOf(read.role, m_capture.info(), m_layer)};
+    assert(all || read.role == TensorRole::Queries);
     // A slice of all rows is no entry of its own: it would keep them in memory when the cache drops them.
     if (all || m_cache.has(keyOf(read.role)) || !m_capture.readsQueriesInParts())
         return m_engine.rows(tensor(read.role, checkpoint, milliseconds), read.begin, read.end);
