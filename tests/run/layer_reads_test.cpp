@@ -1,11 +1,14 @@
 // Which queries a run reads: as few as the policy and the measures need, with the results of a capture that is read
 // whole.
 #include "core/engine/engine.h"
+#include "core/lists/recorded_list.h"
 #include "core/metrics/measure_values.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_run.h"
 #include "core/run/attention_rule.h"
+#include "core/run/layer_reads.h"
 #include "core/run/run_grid.h"
+#include "tests/support/forwarding_capture.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
@@ -20,31 +23,27 @@ namespace {
 
 constexpr int kTokens = 120, kQueryHeads = 4, kKvHeads = 2, kDim = 8;
 
-/// A random capture whose queries are read in parts, as a file's are. The last `queries` queries were captured.
-class PartlyRead final : public CaptureReader {
-public:
-    explicit PartlyRead(std::int64_t queries, int layers = 1)
-        : m_capture(makeRandomCapture(5, kTokens, layers, kQueryHeads, kKvHeads, kDim)) {
-        for (LayerInfo& layer : m_capture->captureInfo.layers) {
-            layer.queryCount = queries;
-            HostTensor& all = m_capture->tensors[{layer.layer, TensorRole::Queries}];
-            HostTensor last{{kQueryHeads, queries, kDim}, {}};
-            for (int head = 0; head < kQueryHeads; ++head)
-                last.data.insert(last.data.end(), all.data.begin() + ((head + 1) * kTokens - queries) * kDim,
-                                 all.data.begin() + (head + 1) * kTokens * kDim);
-            all = std::move(last);
-        }
-    }
+using Capture = std::shared_ptr<const CaptureReader>;
 
-    const CaptureInfo& info() const override { return m_capture->info(); }
-    const TokenTable& tokens() const override { return m_capture->tokens(); }
-    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
-        return m_capture->inverseFrequencies(layer);
+/// A random capture that holds the last `queries` queries.
+Capture captureWith(std::int64_t queries, int layers) {
+    auto capture = makeRandomCapture(5, kTokens, layers, kQueryHeads, kKvHeads, kDim);
+    for (LayerInfo& layer : capture->captureInfo.layers) {
+        HostTensor last = capture->readQueries(layer.layer, kTokens - queries, kTokens, {});
+        capture->tensors[{layer.layer, TensorRole::Queries}] = std::move(last);
+        layer.queryCount = queries;
     }
-    std::string computeHash(const Checkpoint& checkpoint) const override { return m_capture->computeHash(checkpoint); }
+    return capture;
+}
+
+/// Such a capture, whose queries are read in parts, as a file's are.
+class PartlyRead final : public kvscope::testing::ForwardingCapture {
+public:
+    explicit PartlyRead(Capture capture) : ForwardingCapture(capture), m_capture(std::move(capture)) {}
+
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
         if (role == TensorRole::Queries) ++wholeQueries;
-        return m_capture->read(layer, role, checkpoint);
+        return ForwardingCapture::read(layer, role, checkpoint);
     }
     bool readsQueriesInParts() const override { return true; }
     HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
@@ -53,17 +52,14 @@ public:
         return m_capture->readQueries(layer, begin, end, checkpoint);
     }
 
-    std::shared_ptr<const CaptureReader> readWhole() const { return m_capture; } ///< the same numbers
-
     mutable std::atomic<int> wholeQueries{0};
     mutable std::atomic<std::int64_t> queryRows{0}; ///< read in parts
 
 private:
-    std::shared_ptr<MemoryCapture> m_capture;
+    Capture m_capture;
 };
 
-RunRequest requestOf(std::shared_ptr<const CaptureReader> capture, const std::string& policy, const std::string& cut,
-                     bool measure = true) {
+RunRequest requestOf(Capture capture, const std::string& policy, const std::string& cut, bool measure = true) {
     RunRequest request;
     request.cut = Cut::resolve(cut, *capture);
     request.capture = std::move(capture);
@@ -141,9 +137,9 @@ private slots:
         QFETCH(QString, policy);
         for (const std::int64_t queries : {std::int64_t{kTokens}, std::int64_t{45}, std::int64_t{5}})
             for (const char* cut : {"80", "110", "none"}) {
-                const auto capture = std::make_shared<const PartlyRead>(queries);
-                const auto [parts, refused] = resultOf(requestOf(capture, policy.toStdString(), cut));
-                const auto [whole, reason] = resultOf(requestOf(capture->readWhole(), policy.toStdString(), cut));
+                const Capture capture = captureWith(queries, 1), inParts = std::make_shared<PartlyRead>(capture);
+                const auto [parts, refused] = resultOf(requestOf(inParts, policy.toStdString(), cut));
+                const auto [whole, reason] = resultOf(requestOf(capture, policy.toStdString(), cut));
                 QCOMPARE(refused, reason);
                 if (!whole) continue;
                 QVERIFY(parts->selection.sameLists(whole->selection));
@@ -179,7 +175,7 @@ private slots:
         QFETCH(bool, measured);
         QFETCH(int, parts);
         QFETCH(int, whole);
-        const auto capture = std::make_shared<const PartlyRead>(kTokens, 2);
+        const auto capture = std::make_shared<const PartlyRead>(captureWith(kTokens, 2));
         std::vector<GridPoint> points(2, {requestOf(capture, policy.toStdString(), "100", measured)});
         points[1].run.layer = LayerIndex(1); // read ahead, and used as it is
         runGrid(LayerRunner(makeCpuEngine(1)), points, {}, {[](std::size_t, const auto&, const Checkpoint&) {}});
@@ -187,9 +183,19 @@ private slots:
         QCOMPARE(capture->wholeQueries.load(), 2 * whole);
     }
 
+    // Whoever made a list, its measures read keys, values and the queries after the cut.
+    void aRecordedListNeedsNoPolicy() {
+        RunRequest request = requestOf(captureWith(kTokens, 1), "h2o", "100");
+        request.policy.policy = "of another program";
+        request.recorded = std::make_shared<const RecordedSelection>();
+        const std::vector<LayerRead> reads = {
+            {TensorRole::Keys, 0, kTokens}, {TensorRole::Values, 0, kTokens}, {TensorRole::Queries, 100, kTokens}};
+        QVERIFY(readsOf(request) == reads);
+    }
+
     // Where all queries are there already, nothing is read again; and measures of all queries get all.
     void allQueriesServeTheirParts() {
-        const auto capture = std::make_shared<const PartlyRead>(kTokens);
+        const auto capture = std::make_shared<const PartlyRead>(captureWith(kTokens, 1));
         const LayerRunner runner(makeCpuEngine(1));
         const auto result = runner.run(requestOf(capture, "snapkv,window=8", "100"), {});
         QCOMPARE(capture->queryRows.load(), std::int64_t{28});

@@ -4,6 +4,7 @@
 #include "core/studies/sweep.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
+#include "tests/support/forwarding_capture.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
@@ -42,20 +43,11 @@ struct Fixture {
 };
 
 /// A random capture that counts what is read, and whose layers can be slow or broken.
-class WatchedCapture final : public CaptureReader {
+class WatchedCapture final : public kvscope::testing::ForwardingCapture {
 public:
     explicit WatchedCapture(std::uint64_t seed, std::vector<float> frequencies = {})
-        : m_capture(makeRandomCapture(seed, 100, 2, 4, 2, 8)) {
-        for (LayerInfo& layer : m_capture->captureInfo.layers) layer.hasRope = !frequencies.empty();
-        m_capture->frequencies = std::move(frequencies);
-    }
+        : ForwardingCapture(rotated(seed, std::move(frequencies))) {}
 
-    const CaptureInfo& info() const override { return m_capture->info(); }
-    const TokenTable& tokens() const override { return m_capture->tokens(); }
-    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
-        return m_capture->inverseFrequencies(layer);
-    }
-    std::string computeHash(const Checkpoint& checkpoint) const override { return m_capture->computeHash(checkpoint); }
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
         {
             const std::lock_guard lock(m_mutex);
@@ -67,7 +59,7 @@ public:
             checkpoint.stopPoint();
             std::this_thread::yield();
         }
-        return m_capture->read(layer, role, checkpoint);
+        return ForwardingCapture::read(layer, role, checkpoint);
     }
 
     void breakLayer(LayerIndex layer) { m_broken = layer.value; }
@@ -86,7 +78,13 @@ public:
     }
 
 private:
-    std::shared_ptr<MemoryCapture> m_capture;
+    static std::shared_ptr<const CaptureReader> rotated(std::uint64_t seed, std::vector<float> frequencies) {
+        auto capture = makeRandomCapture(seed, 100, 2, 4, 2, 8);
+        for (LayerInfo& layer : capture->captureInfo.layers) layer.hasRope = !frequencies.empty();
+        capture->frequencies = std::move(frequencies);
+        return capture;
+    }
+
     std::int64_t m_broken = -1, m_endless = -1;
     mutable std::mutex m_mutex;
     mutable std::condition_variable m_changed;

@@ -1,4 +1,5 @@
 // A capture may give its KV heads any query heads: labels of groups name those that read a KV head, not their places.
+#include "tests/support/forwarding_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
@@ -16,24 +17,16 @@ namespace {
 using Groups = std::vector<std::int32_t>;
 
 /// The needle capture with other groups of query heads in its layers from `first` on.
-class OtherGroups final : public CaptureReader {
+class OtherGroups final : public kvscope::testing::ForwardingCapture {
 public:
-    OtherGroups(const Groups& groups, std::size_t first) : m_capture(needleCapture()), m_info(m_capture->info()) {
+    OtherGroups(const Groups& groups, std::size_t first)
+        : ForwardingCapture(needleCapture()), m_info(needleCapture()->info()) {
         for (std::size_t i = first; i < m_info.layers.size(); ++i) m_info.layers[i].gqaGroupOf = groups;
     }
 
     const CaptureInfo& info() const override { return m_info; }
-    const TokenTable& tokens() const override { return m_capture->tokens(); }
-    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
-        return m_capture->inverseFrequencies(layer);
-    }
-    HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
-        return m_capture->read(layer, role, checkpoint);
-    }
-    std::string computeHash(const Checkpoint& checkpoint) const override { return m_capture->computeHash(checkpoint); }
 
 private:
-    std::shared_ptr<const CaptureReader> m_capture;
     CaptureInfo m_info;
 };
 
