@@ -54,7 +54,7 @@ void FrameReader::readGreeting() {
         if (takeName(line, kGreeting)) {
             if (line.ends_with('\r'))
                 throw Error({.sentence = "the command puts a terminal between worker and program, which alters bytes",
-                             .remedy = "Leave out -t of docker and podman, -t of ssh"});
+                             .remedy = "Leave out the option -t (docker, podman, ssh)"});
             if (line != kVersion)
                 throw Error({.sentence = fmt::format("the worker speaks version '{}' of the protocol, this program "
                                                      "version {}",

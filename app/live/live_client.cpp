@@ -87,7 +87,7 @@ LiveClient::LiveClient(WorkerOptions options, const Checkpoint& checkpoint)
                      {"parent_pid", nullptr}, // it may run on another machine; the end of its input is the sign
                      {"locale", "C"}},
                     {}, checkpoint);
-    m_options.startSays = {}; // its place may be gone
+    m_options.startSays = {}; // what it refers to may be gone from here on
     const Json protocol = m_worker.value("protocol", Json());
     if (!protocol.is_array() || protocol.empty() || protocol[0] != 1)
         fail({.sentence = fmt::format("the worker speaks version {} of the protocol, this program version 1",
@@ -217,11 +217,10 @@ void LiveClient::checkPatience(Waiting& waiting) {
                               ? fmt::format("the worker gives no sign of life{}",
                                             m_activity.empty() ? "" : " (" + m_activity + ")")
                               : "the worker did not greet within " + std::to_string(patience.count() / 1000) + " s",
-              .remedy =
-                  isStarted
-                      ? "Start it again; if it is on another machine, look after the connection"
-                      : "Try the command in a terminal: it may ask for a password, wait for a machine, or not pass "
-                        "on -m kvscope_live, as bash -c without \"$@\""});
+              .remedy = isStarted
+                            ? "Start it again; if it is on another machine, look after the connection"
+                            : "Try the command in a terminal: it may ask for a password, wait for a machine, or drop "
+                              "the arguments -m kvscope_live --stdio (bash -c needs \"$@\")"});
     } catch (const Error&) {
         if (waiting.cancelled) throw Cancelled{};
         throw;
