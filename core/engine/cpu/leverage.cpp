@@ -3,10 +3,9 @@
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/double_rows.h"
 #include "core/engine/cpu/float_rows.h"
+#include "core/engine/cpu/symmetric_eigen.h"
 #include "core/engine/cpu/turns.h"
 #include "core/engine/cpu/whitening.h"
-
-#include <Eigen/Eigenvalues>
 
 #include <algorithm>
 #include <cassert>
@@ -149,11 +148,7 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
             const double weight = set.numeratorWeights.empty() ? 1 : double{set.numeratorWeights[i]};
             difference.noalias() += weight * image * image.transpose();
         }
-        if (rank > 0)
-            out[h] = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(difference, Eigen::EigenvaluesOnly)
-                         .eigenvalues()
-                         .cwiseAbs()
-                         .maxCoeff();
+        if (rank > 0) out[h] = symmetricEigenvalues(difference).cwiseAbs().maxCoeff();
     }
     return out;
 }

@@ -2,8 +2,8 @@
 // the time, then its leading eigenvectors by Spectra.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_moments.h"
+#include "core/engine/cpu/symmetric_eigen.h"
 
-#include <Eigen/Eigenvalues>
 #include <Spectra/MatOp/DenseSymMatProd.h>
 #include <Spectra/SymEigsSolver.h>
 
@@ -35,8 +35,8 @@ struct Eigenpairs {
 };
 
 Eigenpairs allPairs(const Eigen::MatrixXd& symmetric, int count) {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(symmetric);
-    return {solver.eigenvalues().reverse().head(count), solver.eigenvectors().rowwise().reverse().leftCols(count)};
+    const cpu::SymmetricEigen all = cpu::symmetricEigen(symmetric);
+    return {all.values.reverse().head(count), all.vectors.rowwise().reverse().leftCols(count)};
 }
 
 /// Lanczos for a few eigenpairs of many; the full solver where the matrix is small or zero or Lanczos does not

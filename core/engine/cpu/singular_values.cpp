@@ -2,9 +2,9 @@
 // whose eigenvalues are the squares. Squaring costs half the digits, which double can spare for float input.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_moments.h"
+#include "core/engine/cpu/symmetric_eigen.h"
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 
 #include <algorithm>
 #include <cassert>
@@ -66,9 +66,9 @@ private:
     }
 
     double restart(const Eigen::MatrixXd& gram) {
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
-        m_vector = solver.eigenvectors().col(gram.rows() - 1);
-        return solver.eigenvalues()[gram.rows() - 1];
+        const cpu::SymmetricEigen all = cpu::symmetricEigen(gram);
+        m_vector = all.vectors.col(gram.rows() - 1);
+        return all.values[gram.rows() - 1];
     }
 
     Eigen::VectorXd m_vector;
@@ -90,9 +90,9 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
         const std::vector<float> some = chosen.empty() ? std::vector<float>() : gather(all, chosen[h], d);
         const std::int64_t n = chosen.empty() ? rows.size(1) : static_cast<std::int64_t>(some.size()) / d;
         const RowMoments moments = rowMoments(m_workers, m_kernels, chosen.empty() ? all : some.data(), n, d, progress);
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gramOf(moments, d), Eigen::EigenvaluesOnly);
+        const Eigen::VectorXd squares = cpu::symmetricEigenvalues(gramOf(moments, d));
         for (std::int64_t j = 0; j < std::min(n, d); ++j) // Eigen's are ascending
-            out.data[h * d + j] = static_cast<float>(rootOf(solver.eigenvalues()[d - 1 - j]));
+            out.data[h * d + j] = static_cast<float>(rootOf(squares[d - 1 - j]));
     }
     return out;
 }

@@ -3,9 +3,9 @@
 #include "core/engine/cpu/whitening.h"
 
 #include "core/base/parallel.h"
+#include "core/engine/cpu/symmetric_eigen.h"
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 #include <Eigen/QR>
 #include <Eigen/SVD>
 
@@ -41,10 +41,10 @@ Whitening fromSpectrum(const Eigen::MatrixXd& vectors, const Eigen::VectorXd& sq
 }
 
 Whitening byEigenvectors(const Eigen::MatrixXd& gram, const WhiteningRule& rule) {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
-    const Eigen::VectorXd squares = solver.eigenvalues().reverse();
+    const cpu::SymmetricEigen all = cpu::symmetricEigen(gram);
+    const Eigen::VectorXd squares = all.values.reverse();
     const double cut = std::max(rule.noise, squares[0] * tolerance(rule, gram.rows()));
-    return fromSpectrum(solver.eigenvectors().rowwise().reverse(), squares, cut, rule);
+    return fromSpectrum(all.vectors.rowwise().reverse(), squares, cut, rule);
 }
 
 /// G = L L^T with symmetric pivoting: the largest remaining diagonal entry first, ending at pivots that are rounding.
@@ -161,8 +161,7 @@ Whitening whiteningOfFactor(const Eigen::MatrixXd& factor, const WhiteningRule& 
 
 Eigen::VectorXd singularValuesOf(const Eigen::MatrixXd& small, LeverageRoute route) {
     if (usesFactor(route)) return bySingularVectors(small, {LeverageRoute::Svd}).singularValues;
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(small, Eigen::EigenvaluesOnly);
-    return solver.eigenvalues().reverse().cwiseMax(0).cwiseSqrt();
+    return cpu::symmetricEigenvalues(small).reverse().cwiseMax(0).cwiseSqrt();
 }
 
 } // namespace kvscope::cpu
