@@ -7,8 +7,7 @@ target_compile_options(kvscope_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict> # gcc 12 misjudges "literal" + std::string at -O3 (its bug 105651)
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow> # gcc 12 misjudges fmt's fill character where asserts are on
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized> # gcc 12 reports moved-from variants and optionals at -O3 that are never read
-  # gcc 13 misjudges the copy of an empty vector at -O3
-  $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overread> # gcc 12 and 13 misjudge moved strings and empty vectors
   $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>>:-Werror>)
 if(KVSCOPE_SANITIZE)
   target_compile_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -fno-omit-frame-pointer)
@@ -16,17 +15,23 @@ if(KVSCOPE_SANITIZE)
   target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -Wl,--compress-debug-sections=zlib)
 endif()
 
-# kvscope_library(NAME PUBLIC libs... PRIVATE libs...): a static library of every .cpp of the current folder.
+# kvscope_library(NAME PUBLIC libs... PRIVATE libs... HEADERS headers...): a static library of every .cpp of the current folder.
+# HEADERS are precompiled for it; default: those that the base has precompiled.
 function(kvscope_library name)
-  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;HEADERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  if(sources)
-    add_library(${name} STATIC ${sources})
-    target_link_libraries(${name} PUBLIC kvscope_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  else()
+  if(NOT sources)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE kvscope_flags ${ARG_PUBLIC})
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC kvscope_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(ARG_HEADERS)
+    target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  else()
+    target_precompile_headers(${name} REUSE_FROM kvscope_base)
   endif()
 endfunction()
 
