@@ -1,6 +1,7 @@
 // `kvscope policies` and `kvscope views`: the cards, as tables for people and as JSON for programs. `kvscope measures`:
 // what `measure` and `sweep` can write as columns.
 #include "app/command_line/command.h"
+#include "core/base/json/json_text.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
 #include "views/common/view_options.h"
@@ -111,9 +112,9 @@ void printParameter(const ParameterSpec& spec, const std::string& condition = {}
     else if (range.empty() && spec.kind != ParameterKind::Flag)
         range = fmt::format("{} to {}", spec.min, spec.max);
     const Json standard = defaultOf(spec);
-    fmt::print("    {}={}  {}{}{}{}\n", spec.id, standard.is_string() ? standard.get<std::string>() : standard.dump(),
-               range, spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help,
-               condition);
+    fmt::print("    {}={}  {}{}{}{}\n", spec.id,
+               standard.is_string() ? standard.get<std::string>() : jsonLine(standard), range,
+               spec.unit.empty() ? "" : " " + spec.unit, range.empty() ? spec.help : "; " + spec.help, condition);
 }
 
 /// A list of cards as text or JSON.
@@ -135,7 +136,7 @@ public:
         }
         Json cards = Json::array();
         for (const Item* item : m_items) cards.push_back(m_json(*item));
-        fmt::print("{}\n", cards.dump(2));
+        fmt::print("{}\n", jsonLines(cards, 2));
     }
 
 private:

@@ -1,6 +1,7 @@
 // `kvscope inspect`: what a capture holds, what is missing or contradictory, and what that disables.
 #include "app/command_line/command.h"
 #include "app/study/pane_request.h"
+#include "core/base/json/json_text.h"
 #include "core/capture/capture_doctor.h"
 #include "core/capture/open_capture.h"
 #include "core/policies/policy.h"
@@ -154,7 +155,7 @@ public:
             json["disabled_policies"] = Json::array();
             for (const Disabled& d : disabled)
                 json["disabled_policies"].push_back({{"policy", d.policy}, {"reason", d.reason}});
-            fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+            fmt::print("{}\n", jsonLines(json, 2));
             return;
         }
         printCapture(*capture);

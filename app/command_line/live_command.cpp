@@ -4,12 +4,14 @@
 #include "app/command_line/live_table.h"
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
+#include "app/live/live_client.h"
 #include "app/live/live_context.h"
 #include "app/study/live_rows.h"
 #include "app/study/loss_curves.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "core/base/one_line.h"
 #include "core/calibration/calibration.h"
 #include "core/engine/engine.h"
@@ -316,7 +318,7 @@ private:
                      {"full", {{"nll", ofFull("nll")}, {"text", ofFull("text")}}},
                      {"rows", objectsOf(std::span(table).subspan(1))}};
         m_needs.write(json);
-        writeFileAtomically(m_out, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+        writeFileAtomically(m_out, jsonLines(json, 1) + "\n");
     }
 
     RunOptions m_options;

@@ -5,6 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "core/capture/open_capture.h"
 #include "core/studies/sweep.h"
 
@@ -27,7 +28,7 @@ Json cellJson(const std::string& column, const std::string& text) {
                                                  "cut",     "engine",       "arithmetic", "notes"};
     if (kTexts.contains(column)) return text;
     if (text.empty()) return nullptr;
-    Json json = Json::parse(text, nullptr, false);
+    Json json = parsedOrderedJson(text);
     return json.is_number() || json.is_boolean() ? json : Json(text);
 }
 
@@ -39,13 +40,13 @@ public:
 
     std::string head() const {
         if (!m_asJson) return line(m_columns, "command");
-        return R"({"format": "kvscope-sweep", "version": 1, "command": )" + text(m_command) + ", \"rows\": [";
+        return R"({"format": "kvscope-sweep", "version": 1, "command": )" + jsonLine(Json(m_command)) + ", \"rows\": [";
     }
     std::string row(const std::vector<std::string>& fields) {
         if (!m_asJson) return line(fields, m_command);
         Json row;
         for (std::size_t i = 0; i < m_columns.size(); ++i) row[m_columns[i]] = cellJson(m_columns[i], fields[i]);
-        return std::exchange(m_separator, ",\n") + text(row);
+        return std::exchange(m_separator, ",\n") + jsonLine(row);
     }
     std::string end() const { return m_asJson ? "\n]}\n" : ""; }
 
@@ -54,7 +55,6 @@ private:
         fields.push_back(last);
         return csvLine(fields);
     }
-    static std::string text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
     bool m_asJson;
     std::vector<std::string> m_columns;

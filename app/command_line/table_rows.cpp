@@ -4,6 +4,7 @@
 #include "app/command_line/command.h"
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
+#include "core/base/json/json_text.h"
 
 #include <cmath>
 
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 std::string cellText(const Json& value) {
     if (value.is_null()) return {};
     if (value.is_string()) return value.get<std::string>();
-    return value.is_number_float() ? numberText(value.get<double>()) : value.dump();
+    return value.is_number_float() ? numberText(value.get<double>()) : jsonLine(value);
 }
 
 std::string csvText(const std::vector<TableRow>& rows, const std::string& command) {
@@ -35,9 +36,7 @@ std::string csvText(const std::vector<TableRow>& rows, const std::string& comman
 }
 
 std::string jsonText(const std::string& format, const std::vector<TableRow>& rows, const std::string& command) {
-    return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", objectsOf(rows)}}.dump(
-               1, ' ', false, Json::error_handler_t::replace) +
-           "\n";
+    return jsonLines({{"format", format}, {"version", 1}, {"command", command}, {"rows", objectsOf(rows)}}, 1) + "\n";
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "app/live/live_context.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "views/view.h"
 
 #include <nlohmann/json.hpp>
@@ -29,7 +30,7 @@ using Json = nlohmann::ordered_json;
 /// `before` with what an object of the lesson names.
 Session settingFrom(const Json& json, const Session& before) {
     Session setting = before;
-    readSetting(json.dump(), setting);
+    readSetting(jsonLine(json), setting);
     return setting;
 }
 
@@ -85,11 +86,11 @@ Lesson readLesson(const Json& json, const Session& session) {
     lesson.text = json.at("text").get<std::string>();
     lesson.views = viewsOf(json);
     lesson.parameters = json.value("parameters", std::vector<std::string>{});
-    if (json.contains("live")) lesson.live = live::textOf(live::descriptionOf(json["live"].dump())); // checked
+    if (json.contains("live")) lesson.live = live::textOf(live::descriptionOf(jsonLine(json["live"]))); // checked
     lesson.start = session;
     if (json.contains("start")) {
         lesson.start.viewOptions.clear(); // a setting names options one by one
-        readSetting(json["start"].dump(), lesson.start);
+        readSetting(jsonLine(json["start"]), lesson.start);
     }
     for (const Json& stop : json.value("stops", Json::array())) lesson.stops.push_back(readStop(stop, lesson.start));
     if (!json.contains("question")) return lesson;
@@ -103,17 +104,17 @@ Lesson readLesson(const Json& json, const Session& session) {
 std::optional<Lesson> lessonOf(const Session& session) {
     if (session.lesson.empty()) return std::nullopt;
     try {
-        return readLesson(Json::parse(session.lesson), session);
+        return readLesson(parsedOrderedJson(session.lesson), session);
     } catch (const Json::exception& wrong) {
         refuse(std::string("is incomplete: ") + wrong.what(), "");
     }
 }
 
 void noteStart(Session& session) {
-    Json lesson = Json::parse(session.lesson, nullptr, false);
+    Json lesson = parsedOrderedJson(session.lesson);
     if (!lesson.is_object() || lesson.contains("start")) return;
-    lesson["start"] = Json::parse(settingText(session));
-    session.lesson = lesson.dump();
+    lesson["start"] = parsedOrderedJson(settingText(session));
+    session.lesson = jsonLine(lesson);
 }
 
 void applySetting(Session& session, const Session& setting) {
@@ -208,7 +209,7 @@ void setBackOptions(Json& setting, const Json& start) {
 }
 
 void writeDifference(Json& json, const Session& of, const Json& start) {
-    Json setting = Json::parse(settingText(of));
+    Json setting = parsedOrderedJson(settingText(of));
     setBackOptions(setting, start);
     for (const auto& [key, value] : setting.items())
         if (!start.contains(key) || start.at(key) != value) json[key] = value;
@@ -244,18 +245,18 @@ Session sessionWith(const Lesson& lesson, const Session& of) {
     Session session = of;
     applySetting(session, lesson.start);
     session.layout = WindowLayout::Teach;
-    Json json = of.lesson.empty() ? Json::object() : Json::parse(of.lesson);
+    Json json = of.lesson.empty() ? Json::object() : parsedOrderedJson(of.lesson);
     json.erase("start"); // the session itself
     json["title"] = lesson.title;
     json["group"] = lesson.group;
     json["text"] = lesson.text;
     json["views"] = lesson.views;
     json["stops"] = Json::array();
-    const Json start = Json::parse(settingText(session));
+    const Json start = parsedOrderedJson(settingText(session));
     for (const LessonStop& stop : lesson.stops) json["stops"].push_back(stopOf(stop, start));
     json.erase("question");
     if (!lesson.question.empty()) json["question"] = questionOf(lesson, start);
-    session.lesson = json.dump();
+    session.lesson = jsonLine(json);
     return session;
 }
 

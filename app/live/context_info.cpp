@@ -6,6 +6,7 @@
 #include "core/capture/unread_head.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/live/frame.h"
+#include "app/live/protocol.h"
 #include "core/capture/capture.h"
 
 #include <map>

@@ -3,6 +3,7 @@
 #include "app/live/frame.h"
 
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "core/base/number_text.h"
 #include "core/base/one_line.h"
 
@@ -27,7 +28,7 @@ bool takeName(std::string_view& line, std::string_view name) {
 } // namespace
 
 std::string frameBytes(const Frame& frame) {
-    const std::string json = frame.message.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string json = jsonLine(frame.message);
     std::string bytes = fmt::format("Content-Length: {}\r\n", json.size());
     if (!frame.blobs.empty()) {
         bytes += "Kvscope-Blobs:";

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/live/protocol.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -10,8 +12,6 @@
 #include <vector>
 
 namespace kvscope::live {
-
-using Json = nlohmann::json;
 
 // Bounds of a frame, checked before memory is taken for what it announces.
 inline constexpr std::size_t kMostBanner = 64 << 10; ///< bytes before the greeting, of shells and login scripts

@@ -1,6 +1,7 @@
 // Kept lists to the worker as bitmaps, and the answers of the model behind them.
 #include "app/live/live_answers.h"
 
+#include "app/live/live_client.h"
 #include "app/live/worker_error.h"
 
 #include <fmt/format.h>
@@ -156,8 +157,10 @@ SentSelection LiveAnswers::send(const std::string& name, std::span<const LayerSe
     });
 }
 
+Json LiveAnswers::generation() const { return m_generation == 0 ? Json() : Json(m_generation); }
+
 Json LiveAnswers::rowsAsked(const char* method, const std::vector<std::optional<std::string>>& selections, Json further,
-                            const Checkpoint& checkpoint, const LiveClient::Notified& notified) const {
+                            const Checkpoint& checkpoint, const Notified& notified) const {
     Json ids = Json::array();
     for (const auto& selection : selections) ids.push_back(selection ? Json(*selection) : Json());
     further["context_id"] = m_capture->contextId();

@@ -79,9 +79,9 @@ public:
                                        const TokenWritten& written = {}) const;
 
 private:
-    Json generation() const { return m_generation == 0 ? Json() : Json(m_generation); }
+    Json generation() const; ///< null without rounds
     Json rowsAsked(const char* method, const std::vector<std::optional<std::string>>& selections, Json further,
-                   const Checkpoint& checkpoint, const LiveClient::Notified& notified = {}) const;
+                   const Checkpoint& checkpoint, const Notified& notified = {}) const;
 
     std::shared_ptr<const LiveCapture> m_capture;
     std::vector<std::int32_t> m_question, m_answer;

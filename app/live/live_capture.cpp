@@ -2,6 +2,7 @@
 #include "app/live/live_capture.h"
 
 #include "app/live/context_info.h"
+#include "app/live/live_client.h"
 #include "app/live/tensor_stream.h"
 #include "core/capture/rope.h"
 
@@ -161,6 +162,8 @@ HostTensor LiveCapture::read(LayerIndex layer, TensorRole role, const Checkpoint
     }
     refuseMissing(layer);
 }
+
+bool LiveCapture::readsQueriesInParts() const { return m_client->can("rows"); }
 
 HostTensor LiveCapture::readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
                                     const Checkpoint& checkpoint) const {

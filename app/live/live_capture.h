@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/live/live_client.h"
+#include "app/live/protocol.h"
 #include "core/capture/capture.h"
 
 #include <map>
@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace kvscope::live {
+
+class LiveClient;
 
 struct ModelChoice {
     std::string path; ///< folder or name, as the worker's machine knows it
@@ -38,7 +40,7 @@ public:
     const std::vector<float>& inverseFrequencies(LayerIndex layer) const override;
     /// Throws Error for a tensor that is no such tensor of the model, and for NaN or infinity; Cancelled.
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override;
-    bool readsQueriesInParts() const override { return m_client->can("rows"); }
+    bool readsQueriesInParts() const override;
     HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
                            const Checkpoint& checkpoint) const override;
     std::string computeHash(const Checkpoint&) const override { return m_info.hash; }
@@ -54,8 +56,8 @@ private:
     LiveCapture() = default;
     HostTensor fetch(const LayerInfo& layer, TensorRole role, const char* name, const Checkpoint& checkpoint) const;
     /// `rows`: [begin, end) of its tokens, or null for all. `firstToken` is that of its first row.
-    HostTensor fetch(const LayerInfo& layer, const char* name, const std::vector<std::int64_t>& shape,
-                     const nlohmann::json& rows, std::int64_t firstToken, const Checkpoint& checkpoint) const;
+    HostTensor fetch(const LayerInfo& layer, const char* name, const std::vector<std::int64_t>& shape, const Json& rows,
+                     std::int64_t firstToken, const Checkpoint& checkpoint) const;
     std::vector<std::int64_t> shapeOf(TensorRole role) const;
     [[noreturn]] void refuseMissing(LayerIndex layer) const;
 

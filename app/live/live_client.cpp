@@ -4,6 +4,7 @@
 
 #include "app/live/command_words.h"
 #include "app/live/worker_error.h"
+#include "core/base/json/json_text.h"
 #include "core/base/one_line.h"
 #include "core/base/thread_wait.h"
 
@@ -91,7 +92,7 @@ LiveClient::LiveClient(WorkerOptions options, const Checkpoint& checkpoint)
     const Json protocol = m_worker.value("protocol", Json());
     if (!protocol.is_array() || protocol.empty() || protocol[0] != 1)
         fail({.sentence = fmt::format("the worker speaks version {} of the protocol, this program version 1",
-                                      protocol.dump(-1, ' ', true, Json::error_handler_t::replace)),
+                                      jsonLine(protocol)),
               .remedy = "Update the older of the two"});
 }
 

@@ -48,10 +48,6 @@ public:
 /// that failure: make another client and repeat.
 class LiveClient {
 public:
-    /// A notification that belongs to a call: tensors/data, answer/token.
-    using Notified =
-        std::function<void(const std::string& method, const Json& params, std::vector<std::string>& blobs)>;
-
     /// Starts the worker and agrees on the protocol. Throws Error with the remedy, or Cancelled.
     LiveClient(WorkerOptions options, const Checkpoint& checkpoint);
     ~LiveClient() = default; ///< within a second

@@ -2,6 +2,7 @@
 #include "app/live/live_context.h"
 
 #include "app/live/spare_worker.h"
+#include "core/base/json/json_text.h"
 #include "core/base/one_line.h"
 #include "core/capture/memory_capture.h"
 
@@ -39,16 +40,21 @@ std::string textOf(const LiveDescription& description) {
     for (const TextPart& part : description.parts)
         parts.push_back({{"kind", std::string(segmentName(part.kind))}, {"text", part.text}});
     const ModelChoice& model = description.model;
-    return Json{{"python", description.command}, {"model", model.path},         {"revision", model.revision},
-                {"device", model.device},        {"dtype", model.dtype},        {"parts", parts},
-                {"chat", description.form.chat}, {"bos", description.form.bos}, {"cut", description.cut}}
-        .dump(-1, ' ', false, Json::error_handler_t::replace);
+    return jsonLine(Json{{"python", description.command},
+                         {"model", model.path},
+                         {"revision", model.revision},
+                         {"device", model.device},
+                         {"dtype", model.dtype},
+                         {"parts", parts},
+                         {"chat", description.form.chat},
+                         {"bos", description.form.bos},
+                         {"cut", description.cut}});
 }
 
 LiveDescription descriptionOf(const std::string& text) {
     const char* key = "live";
     try {
-        const Json json = Json::parse(text);
+        const Json json = parsedJson(text);
         LiveDescription description;
         const auto take = [&](const char* name, auto& target) {
             key = name;

@@ -15,7 +15,7 @@ namespace kvscope::live {
 
 static_assert(std::endian::native == std::endian::little, "blobs are little-endian");
 
-LiveClient::Notified TensorStream::taker() {
+Notified TensorStream::taker() {
     return [this](const std::string& method, const Json& params, std::vector<std::string>& blobs) {
         if (method == "tensors/data") take(params, blobs);
     };

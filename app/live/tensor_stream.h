@@ -21,7 +21,7 @@ public:
 
     /// Takes the notifications tensors/data; throws Error for one that does not follow the others. The stream must
     /// outlive it.
-    LiveClient::Notified taker();
+    Notified taker();
     /// The tensor, in float. Throws Error where it is not whole.
     HostTensor finish() const;
 

@@ -1,6 +1,8 @@
 // What the worker says is wrong: the members of a JSON-RPC error as the parts of a message.
 #include "app/live/worker_error.h"
 
+#include <nlohmann/json.hpp>
+
 #include <utility>
 
 namespace kvscope::live {

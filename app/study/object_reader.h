@@ -2,6 +2,8 @@
 
 #include "core/base/error.h"
 
+#include "core/base/json/json_text.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -25,7 +27,7 @@ template <std::integral T> T wholeNumber(const nlohmann::ordered_json& value) {
                std::abs(real) < kExact && real == std::trunc(real)) {
         if (const auto whole = static_cast<std::int64_t>(real); std::in_range<T>(whole)) return static_cast<T>(whole);
     }
-    throw Error({value.dump() + " is no whole number that fits here", "",
+    throw Error({jsonLine(value) + " is no whole number that fits here", "",
                  std::unsigned_integral<T> ? "write a whole number, at least 0" : "write a whole number"});
 }
 
@@ -66,7 +68,7 @@ public:
         m_object.erase(key);
     }
     /// The keys that were not taken, as a JSON object; empty: none.
-    std::string rest() const { return m_object.empty() ? std::string{} : m_object.dump(); }
+    std::string rest() const { return m_object.empty() ? std::string{} : jsonLine(m_object); }
 
 private:
     Json m_object;

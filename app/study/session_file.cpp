@@ -7,7 +7,7 @@
 #include "app/study/session_paths.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "views/common/measure_options.h"
 
 #include <nlohmann/json.hpp>
@@ -84,7 +84,7 @@ std::vector<TokenIndex> fromRuns(const Json& runs) {
 /// Unknown keys first, overwritten by known ones.
 Json startFrom(const std::string& unknownKeys) {
     if (unknownKeys.empty()) return Json::object();
-    Json json = Json::parse(unknownKeys, nullptr, false);
+    Json json = parsedOrderedJson(unknownKeys);
     return json.is_object() ? json : Json::object();
 }
 
@@ -232,13 +232,13 @@ Json toJson(const Session& session, const fs::path& folder) {
     if (session.live.text().empty())
         json["capture"] = relativeTo(folder, session.capturePath);
     else
-        json["live"] = Json::parse(session.live.text());
+        json["live"] = parsedOrderedJson(session.live.text());
     writeSetting(json, session, folder);
     json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
     if (!session.compared.path.empty()) json["compared"] = writeCompared(session, folder);
     json["layout"] = wordOf(kLayouts, session.layout);
     json["look"] = writeLook(session.look);
-    if (!session.lesson.empty()) json["lesson"] = lessonTo(folder, Json::parse(session.lesson));
+    if (!session.lesson.empty()) json["lesson"] = lessonTo(folder, parsedOrderedJson(session.lesson));
     return json;
 }
 
@@ -288,7 +288,7 @@ Session fromJson(Json json, const std::string& path) {
     reader.with("capture",
                 [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
     reader.with("live", [&](const Json& v) {
-        session.live = SharedText(live::textOf(live::descriptionOf(v.dump()))); // checked
+        session.live = SharedText(live::textOf(live::descriptionOf(jsonLine(v)))); // checked
         session.capturePath.clear();
     });
     readPlaceInCapture(reader, session);
@@ -299,7 +299,7 @@ Session fromJson(Json json, const std::string& path) {
         for (auto& [option, text] : options) text = fileTextFrom(folderOf(path), text);
     reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
     reader.with("compared", [&](const Json& v) { readCompared(session, v, path); });
-    reader.with("lesson", [&](const Json& v) { session.lesson = lessonFrom(folderOf(path), v).dump(); });
+    reader.with("lesson", [&](const Json& v) { session.lesson = jsonLine(lessonFrom(folderOf(path), v)); });
     session.unknownKeys = reader.rest();
     return session;
 }
@@ -315,11 +315,11 @@ std::string settingText(const Session& session) {
     for (const char* key : {"cursor", "ranges"})
         if (look.contains(key)) json[key] = look[key];
     if (!session.look.cursor) json["cursor"] = nullptr; // all tokens are read
-    return json.dump();
+    return jsonLine(json);
 }
 
 void readSetting(const std::string& text, Session& session) {
-    ObjectReader reader(Json::parse(text), {}, {});
+    ObjectReader reader(parsedOrderedJson(text), {}, {});
     readPlaceInCapture(reader, session);
     readPanes(reader, session, {});
     reader.with("view_options", [&](const Json& v) {
@@ -339,7 +339,7 @@ bool isSessionFile(const std::string& path) {
     if (!fs::is_regular_file(path, missing) || fs::file_size(path, missing) > kLargestSession) return false;
     if (std::ifstream(path, std::ios::binary).peek() != '{') return false;
     try {
-        const Json json = Json::parse(readJsonText(path, kLargestSession), nullptr, false);
+        const Json json = parsedOrderedJson(readJsonText(path, kLargestSession));
         return json.is_object() && json.value("format", Json()) == kFormat;
     } catch (const Error&) { // nested too deep, or not to be read
         return false;
@@ -347,7 +347,7 @@ bool isSessionFile(const std::string& path) {
 }
 
 Session readSession(const std::string& path) {
-    Json json = Json::parse(readJsonText(path, kLargestSession), nullptr, false);
+    Json json = parsedOrderedJson(readJsonText(path, kLargestSession));
     if (!json.is_object())
         throw Error({"The file is not a session", "", "open a JSON file that KVScope saved with Ctrl+S", path});
     return fromJson(std::move(json), path);
@@ -355,8 +355,7 @@ Session readSession(const std::string& path) {
 
 void writeSession(const std::string& path, const Session& session) {
     checkIsNoSource(path, filesReadBy(session));
-    writeFileAtomically(path,
-                        toJson(session, folderOf(path)).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    writeFileAtomically(path, jsonLines(toJson(session, folderOf(path)), 2) + "\n");
 }
 
 } // namespace kvscope

@@ -1,6 +1,7 @@
 // One slot, one request at a time: rounds of answers, and single points of the loss curves between them.
 #include "app/workbench/live_answer_jobs.h"
 
+#include "app/live/live_client.h"
 #include "core/base/error.h"
 #include "core/policies/policy.h"
 

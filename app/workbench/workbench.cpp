@@ -2,6 +2,7 @@
 // with what is shown.
 #include "app/workbench/workbench.h"
 
+#include "app/live/live_client.h"
 #include "app/study/session_requests.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"

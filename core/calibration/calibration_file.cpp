@@ -5,7 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "core/base/number_text.h"
 
 #include <fmt/format.h>
@@ -239,12 +239,11 @@ Calibration calibrationOfK(const PolicySpec& policy, double k, double tau) {
 
 void writeCalibration(const std::string& path, const Calibration& calibration) {
     const bool json = path.ends_with(".json");
-    writeFileAtomically(path, json ? jsonOf(calibration).dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
-                                   : csvOf(calibration));
+    writeFileAtomically(path, json ? jsonLines(jsonOf(calibration), 1) + "\n" : csvOf(calibration));
 }
 
 Calibration readCalibrationFile(const std::string& path) {
-    const Json json = Json::parse(readJsonText(path), nullptr, false);
+    const Json json = parsedOrderedJson(readJsonText(path));
     const auto is = [&](const char* key, const auto& value) { // nothing is copied: it may be nested without end
         const auto found = json.find(key);
         return found != json.end() && *found == value;
@@ -253,10 +252,11 @@ Calibration readCalibrationFile(const std::string& path) {
         throw Error({std::string("the file is not a ") + kFormat, "",
                      "Write one with kvscope calibrate --out FILE.json", path});
     if (!is("version", kVersion))
-        throw Error({fmt::format("version {} of the calibration is not known",
-                                 json.contains("version") && json.at("version").is_number() ? json.at("version").dump()
-                                                                                            : "without a number"),
-                     "version", fmt::format("This program reads version {}", kVersion), path});
+        throw Error(
+            {fmt::format("version {} of the calibration is not known",
+                         json.contains("version") && json.at("version").is_number() ? jsonLine(json.at("version"))
+                                                                                    : "without a number"),
+             "version", fmt::format("This program reads version {}", kVersion), path});
     try {
         return calibrationFrom(json);
     } catch (const Json::exception& error) {

@@ -4,6 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "core/base/number_text.h"
 #include "core/base/one_line.h"
 #include "core/capture/calibration_rows.h"
@@ -140,11 +141,11 @@ std::optional<PolicySpec> specIn(const std::string& text) {
 
 /// The policy's parameters as the capture states them: a JSON object of texts.
 std::function<std::optional<std::string>(const std::string&)> statedIn(const std::string& text) {
-    const auto json = std::make_shared<const nlohmann::json>(nlohmann::json::parse(text, nullptr, false));
+    const auto json = std::make_shared<const nlohmann::json>(parsedJson(text));
     return [json](const std::string& id) -> std::optional<std::string> {
         if (!json->is_object() || !json->contains(id)) return {};
         const nlohmann::json& value = json->at(id);
-        return value.is_string() ? value.get<std::string>() : value.dump();
+        return value.is_string() ? value.get<std::string>() : jsonLine(value);
     };
 }
 

@@ -3,7 +3,7 @@
 #include "core/capture/calibration_rows.h"
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "core/capture/h5.h"
 
 #include <fmt/format.h>

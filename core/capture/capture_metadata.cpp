@@ -3,7 +3,7 @@
 #include "core/capture/capture_metadata.h"
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "core/base/number_text.h"
 #include "core/capture/unread_head.h"
 
@@ -56,7 +56,7 @@ RopeInfo readRope(const h5::File& file, int headDim) {
     const auto text = file.stringAttribute("/", "rope");
     if (!text) return rope;
     checkNesting(*text, file.path());
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
+    const auto json = parsedJson(*text);
     if (!json.is_object()) fail(file, "the attribute is not a JSON object", "rope");
     try {
         rope.type = json.value("type", "");
@@ -81,7 +81,7 @@ void readSources(const h5::File& file, CaptureInfo& info) {
     const auto text = file.stringAttribute("/", "sources");
     if (!text) return;
     checkNesting(*text, file.path());
-    const auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
+    const auto json = parsedOrderedJson(*text);
     if (!json.is_object()) fail(file, "the attribute is not a JSON object", "sources");
     for (const auto& [fact, source] : json.items()) {
         if (!source.is_string()) fail(file, "a member of the attribute is no text", "sources");
@@ -94,7 +94,7 @@ void readSelfCheck(const h5::File& file, CaptureInfo& info) {
     info.selfCheck = file.stringAttribute("/", "self_check").value_or("");
     if (info.selfCheck.empty()) return;
     checkNesting(info.selfCheck, file.path());
-    const auto json = nlohmann::json::parse(info.selfCheck, nullptr, false);
+    const auto json = parsedJson(info.selfCheck);
     try {
         for (const auto& check : json.at("checks"))
             info.checks.push_back({.name = check.at("name"),

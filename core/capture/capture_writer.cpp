@@ -4,6 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "core/capture/capture_hash.h"
 #include "core/capture/capture_metadata.h"
 #include "core/capture/h5_writer.h"
@@ -57,10 +58,10 @@ void writeRoot(h5::Writer& file, const CaptureInfo& info) {
                         {"rotary_dim", rope.rotaryDim},
                         {"layout", rope.interleaved ? "interleaved" : "half"}};
     if (rope.rotaryBegin > 0) json["rotary_begin"] = rope.rotaryBegin;
-    file.attribute(root, "rope", json.dump());
+    file.attribute(root, "rope", jsonLine(json));
     nlohmann::ordered_json sources;
     for (const auto& [fact, source] : info.sources) sources[fact] = source;
-    if (!sources.empty()) file.attribute(root, "sources", sources.dump());
+    if (!sources.empty()) file.attribute(root, "sources", jsonLine(sources));
 }
 
 void writeTokens(h5::Writer& file, const TokenTable& tokens) {

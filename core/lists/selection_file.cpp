@@ -4,7 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "core/lists/selection_formats.h"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "core/capture/h5.h"
 #include "core/capture/h5_writer.h"
 
@@ -41,7 +41,7 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     }
     Json parameters = Json::object();
     for (const auto& [id, value] : selection.parameters) parameters[id] = value;
-    file.attribute("/", "parameters", parameters.dump(-1, ' ', false, Json::error_handler_t::replace));
+    file.attribute("/", "parameters", jsonLine(parameters));
 }
 
 /// The text or number of an attribute as a text.
@@ -64,10 +64,10 @@ void readMetadata(const h5::File& file, RecordedSelection& selection) {
     }
     const std::string text = file.stringAttribute("/", "parameters").value_or("{}");
     checkNesting(text, file.path());
-    const Json parameters = Json::parse(text, nullptr, false);
+    const Json parameters = parsedOrderedJson(text);
     if (parameters.is_object())
         for (const auto& [id, value] : parameters.items())
-            selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : value.dump());
+            selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : jsonLine(value));
 }
 
 /// Columns of the file, gathered from all heads. A column that says nothing is empty.

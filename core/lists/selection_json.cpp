@@ -2,6 +2,7 @@
 #include "core/lists/selection_formats.h"
 
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,8 +40,8 @@ Json numberJson(double value) {
 
 /// A text that is a number or a truth value as one, where it reads back to the same text: "32" as 32, "2048t" as it is.
 Json typedJson(const std::string& text) {
-    Json json = Json::parse(text, nullptr, false);
-    return (json.is_number() || json.is_boolean()) && json.dump() == text ? json : Json(text);
+    Json json = parsedOrderedJson(text);
+    return (json.is_number() || json.is_boolean()) && jsonLine(json) == text ? json : Json(text);
 }
 
 /// null: nothing was decided.
@@ -91,12 +92,9 @@ Json metadataJson(const RecordedSelection& s) {
     return json;
 }
 
-// File names need not be UTF-8; what is not becomes the replacement character.
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 /// A JSON value for each of millions of kept tokens would take longer than all other writing.
 std::string headText(const RecordedHead& head) {
-    std::string text = dumped(headJson(head));
+    std::string text = jsonLine(headJson(head));
     return text.replace(text.find("null"), 4, fmt::format("[{}]", fmt::join(head.kept, ",")));
 }
 
@@ -152,7 +150,7 @@ private:
     }
     template <class T> T valueOf(const Json& json, const std::string& key) const {
         if constexpr (std::is_same_v<T, std::string>) {
-            return json.is_string() ? json.get<std::string>() : json.dump(); // "budget": 0.25 is as good as "0.25"
+            return json.is_string() ? json.get<std::string>() : jsonLine(json); // "budget": 0.25 is as good as "0.25"
         } else if constexpr (std::is_same_v<T, bool>) {
             if (!json.is_boolean()) refuse(key);
             return json.get<bool>();
@@ -161,7 +159,7 @@ private:
             if (!json.is_number()) refuse(key);
             return static_cast<T>(json.get<double>());
         } else {
-            const auto value = json.is_number_integer() ? parseNumber<T>(json.dump()) : std::nullopt;
+            const auto value = json.is_number_integer() ? parseNumber<T>(jsonLine(json)) : std::nullopt;
             if (!value) refuse(key);
             return *value;
         }
@@ -220,7 +218,8 @@ void parseMetadata(const Reader& root, RecordedSelection& s) {
 std::string selectionJson(const RecordedSelection& selection) {
     std::string text = "{\n";
     const Json metadata = metadataJson(selection);
-    for (const auto& [key, value] : metadata.items()) text += "  " + dumped(key) + ": " + dumped(value) + ",\n";
+    for (const auto& [key, value] : metadata.items())
+        text += "  " + jsonLine(Json(key)) + ": " + jsonLine(value) + ",\n";
     text += "  \"heads\": [";
     for (const RecordedHead& head : selection.heads)
         text += (&head == &selection.heads.front() ? "\n    " : ",\n    ") + headText(head);
@@ -228,7 +227,7 @@ std::string selectionJson(const RecordedSelection& selection) {
 }
 
 RecordedSelection parseSelectionJson(const std::string& text, const std::string& path) {
-    const Json json = Json::parse(text, nullptr, false);
+    const Json json = parsedOrderedJson(text);
     if (json.is_discarded()) throw Error({"the file is not valid JSON", "", "Write the list again", path});
     const Reader root(json, {}, path);
     RecordedSelection selection;

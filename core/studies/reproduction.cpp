@@ -4,6 +4,7 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/json/json_text.h"
 #include "core/base/nearest_name.h"
 #include "core/base/number_text.h"
 #include "core/engine/engine.h"
@@ -304,8 +305,7 @@ Reproduction readRow(const nlohmann::json& row) {
 const std::vector<Reproduction>& allReproductions() {
     static const std::vector<Reproduction> rows = [] {
         std::vector<Reproduction> all;
-        for (const nlohmann::json& row : nlohmann::json::parse(reproductionText("reproductions")))
-            all.push_back(readRow(row));
+        for (const nlohmann::json& row : parsedJson(reproductionText("reproductions"))) all.push_back(readRow(row));
         return all;
     }();
     return rows;

@@ -1,6 +1,6 @@
 # The core's libraries as another build folder holds them (KVSCOPE_CORE_BUILD), for modules of several Pythons from one core.
 set(archives)
-foreach(part run calibration lists metrics policies engine/cpu engine capture parameters base)
+foreach(part run calibration lists metrics policies engine/cpu engine capture parameters base/json base)
   string(REPLACE "/" "_" name ${part})
   set(archive ${KVSCOPE_CORE_BUILD}/core/${part}/libkvscope_${name}.a)
   if(NOT EXISTS ${archive})

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/live/live_capture.h"
+#include "app/live/live_client.h"
 #include "tests/support/source_dir.h"
 
 #include <QDir>

@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "app/live/live_answers.h"
+#include "app/live/live_client.h"
 #include "core/policies/policy_spec.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/cpu_runner.h"

@@ -3,6 +3,7 @@
 // resamples.
 #include "app/study/makers/view_data_maker.h"
 
+#include "app/live/live_client.h"
 #include "app/study/live_calibration.h"
 #include "core/base/error.h"
 #include "core/capture/calibration_rows.h"

@@ -1,8 +1,9 @@
-// JSON of others before it is parsed.
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+
+#include <nlohmann/json.hpp>
 
 namespace kvscope {
 
@@ -28,6 +29,22 @@ std::string readJsonText(const std::string& path, std::size_t maxBytes) {
     std::string text = readWholeFile(path, maxBytes);
     checkNesting(text, path);
     return text;
+}
+
+nlohmann::json parsedJson(std::string_view text) { return nlohmann::json::parse(text, nullptr, false); }
+
+nlohmann::ordered_json parsedOrderedJson(std::string_view text) {
+    return nlohmann::ordered_json::parse(text, nullptr, false);
+}
+
+std::string jsonLine(const nlohmann::json& json) {
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string jsonLine(const nlohmann::ordered_json& json) { return jsonLines(json, -1); }
+
+std::string jsonLines(const nlohmann::ordered_json& json, int indent) {
+    return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 } // namespace kvscope

@@ -1,16 +1,30 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace kvscope {
 
-/// Throws Error where the brackets of a JSON text are nested more than 100 deep, which no file of ours is: what parses,
+/// Throws Error where the brackets of a JSON text are nested more than 100 deep, which no file of ours is: what
 /// copies and writes values does it recursively, and the stack ends at some depth.
 void checkNesting(std::string_view json, const std::string& path);
 
 /// readWholeFile, checked.
 std::string readJsonText(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);
+
+// The parser and the writer of nlohmann-json take the compiler seconds in every source that calls them: these are
+// theirs.
+
+/// Discarded (is_discarded()) for a text that is no JSON.
+nlohmann::json parsedJson(std::string_view text);
+nlohmann::ordered_json parsedOrderedJson(std::string_view text);
+
+/// On one line, or on many: U+FFFD for bytes that are no UTF-8, null for what is no finite number.
+std::string jsonLine(const nlohmann::json& json);
+std::string jsonLine(const nlohmann::ordered_json& json);
+std::string jsonLines(const nlohmann::ordered_json& json, int indent);
 
 } // namespace kvscope

@@ -2,7 +2,7 @@
 #include "core/capture/import/model_file.h"
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -284,7 +284,7 @@ const ModelJson::Json& ModelJson::list(const char* name) const {
 }
 
 DescribedModel readDescribedModel(const std::string& path) {
-    const auto json = nlohmann::json::parse(readJsonText(path, kLargestFile), nullptr, false);
+    const auto json = parsedJson(readJsonText(path, kLargestFile));
     const ModelJson root(json, path);
     if (!json.is_object()) root.fail("the file is not a JSON object", "");
     DescribedModel model = root.has("format") && root.text("format") == "kvscope-described-model"

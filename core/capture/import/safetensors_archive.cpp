@@ -1,7 +1,7 @@
 // Reads .safetensors: eight bytes with the length of a JSON header, the header (name, type, shape and offsets of each
 // tensor), then the numbers. The header is untrusted: each of its numbers is checked against the file's length.
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 #include "core/capture/import/tensor_archive.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #include "core/capture/import/token_list.h"
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json/json_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -86,7 +86,7 @@ void nameByIds(TokenTable& tokens) {
 }
 
 TokenTable readTokenList(const std::string& path, std::int64_t tokens) {
-    const Json json = Json::parse(readJsonText(path, kLargestList), nullptr, false);
+    const Json json = parsedJson(readJsonText(path, kLargestList));
     if (!json.is_object() || !json.contains("ids"))
         fail(path, "the file is not a JSON object with a list of ids", "ids");
     TokenTable table = numberedTokens(tokens);

@@ -1,6 +1,8 @@
 // The step log of BalanceKV as JSON, for export and for step-by-step views.
 #include "core/policies/balance/balance_log.h"
 
+#include "core/base/json/json_text.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -45,7 +47,7 @@ std::string BalanceLog::json() const {
     for (const BalanceWalkLog& walk : walks) all["walks"].push_back(walkJson(walk));
     for (const BalanceSetLog& set : sets) all["sets"].push_back(setJson(set));
     if (!rho.empty()) all["needle"] = {{"rho", rho}, {"raw", raw}, {"dilated", dilated}};
-    return all.dump();
+    return jsonLine(all);
 }
 
 } // namespace kvscope

@@ -1,6 +1,8 @@
 // The step log of a leverage run as JSON: lists by KV head; what was not computed is left out.
 #include "core/policies/compactor/compactor_log.h"
 
+#include "core/base/json/json_text.h"
+
 #include <nlohmann/json.hpp>
 
 #include <utility>
@@ -33,7 +35,7 @@ std::string LeverageLog::json() const {
         all["distortion"] = distortion;
         all["top_distortion"] = topDistortion;
     }
-    return all.dump();
+    return jsonLine(all);
 }
 
 } // namespace kvscope

@@ -1,5 +1,6 @@
 // SubGen (Algorithm 1). Keys form clusters of radius delta, each with a few uniform samples of its members for the
 // denominator; a second reservoir samples pairs by their squared value norm for the numerator.
+#include "core/base/json/json_text.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/citations.h"
@@ -311,7 +312,7 @@ std::string SubgenLog::json() const {
                                 {"cluster_slots", head.clusterSlots},
                                 {"value_slots", head.valueSlots},
                                 {"value_probability", head.valueProbability}});
-    return all.dump(); // null for what is no finite number
+    return jsonLine(all); // null for what is no finite number
 }
 
 const Policy& subgenPolicy() { return onlyPolicy<Subgen>(); }

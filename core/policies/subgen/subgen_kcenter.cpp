@@ -1,5 +1,6 @@
 // SubGen's practical variant (section 3.2): the most recent tokens, and greedy k-center over the other keys. Each
 // centre is the key farthest from the earlier centres.
+#include "core/base/json/json_text.h"
 #include "core/engine/clusters.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
@@ -173,7 +174,7 @@ std::string KCenterLog::json() const {
     for (const Head& head : heads)
         all["heads"].push_back(
             {{"recent", head.recent}, {"order", head.order}, {"radius", head.radius}, {"cell_size", head.cellSize}});
-    return all.dump(); // null for what is no finite number
+    return jsonLine(all); // null for what is no finite number
 }
 
 const Policy& subgenKCenterPolicy() { return onlyPolicy<SubgenKCenter>(); }
