@@ -1,6 +1,7 @@
 // What can be known of a model and a text before anything is loaded.
 #include "app/live/model_facts.h"
 
+#include "app/live/live_client.h"
 #include "core/base/one_line.h"
 
 namespace kvscope::live {
