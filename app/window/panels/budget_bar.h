@@ -10,6 +10,7 @@ class QPushButton;
 
 namespace kvscope {
 
+class Error;
 class LiveNumber;
 class ValueSlider;
 
