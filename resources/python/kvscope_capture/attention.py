@@ -28,6 +28,7 @@ OWN = "kvscope_own"
 BLOCK_ROWS = 512
 RECURRENT = ("linear_attention", "mamba", "recurrent", "conv")  # in the names of layers that carry a state, not keys
 FEED_FORWARD = ("mlp", "moe")  # layers with neither (Nemotron-H)
+QUERY_NORMS = ("q_norm", "q_layernorm", "query_layernorm", "qk_norm")  # names of an attention module's parts
 HARMLESS = ("position_ids", "cache_position", "s_aux")  # tensors that attention may be given beside q, k, v and mask
 
 
@@ -118,6 +119,11 @@ def rotary_of(decoder: Any) -> Any:
 def attention_of(layer: torch.nn.Module) -> Any:
     """The attention module of a decoder layer; GPT-2 calls it `attn`, GPT-NeoX `attention`."""
     return _first_of(layer, ("self_attn", "attn", "attention"))
+
+
+def normalises_queries(attention: torch.nn.Module) -> bool:
+    """Whether an attention module normalises queries and keys before it compares them."""
+    return any(getattr(attention, name, None) is not None for name in QUERY_NORMS)
 
 
 def projection_of(attention: torch.nn.Module) -> Any:

@@ -38,12 +38,15 @@ TOKENS = 40
 PROGRAM = os.environ.get("KVSCOPE_PROGRAM", "")
 EVERY = [0, 1, 2]
 ATTENDING = dict.fromkeys(MIXED, [1, 3]) | dict.fromkeys(
-    ["afmoe", "bitnet", "falcon_h1", "laguna", "moshi", "ctrl"], EVERY
+    ["afmoe", "beam", "bitnet", "falcon_h1", "laguna", "moshi", "ctrl", "zaya"], EVERY
 )
 ATTENDING |= {"lfm2": [1, 2], "lfm2_moe": [1, 2], "lfm3": [2], "recurrent_gemma": [2], "zamba": [2]}
 GATED = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "bailing_hybrid", "lfm3", "afmoe", "bitnet", "laguna"]
+GATED += ["beam"]
 PLAIN = [kind for kind in MIXED if kind not in GATED]
-STATE = [kind for kind in MIXED if kind not in ("afmoe", "bitnet", "laguna", "moshi", "ctrl")]
+STATE = [kind for kind in MIXED if kind not in ("afmoe", "beam", "bitnet", "laguna", "moshi", "ctrl")]
+NORMED = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "afmoe", "beam"]
+NORMED += ["laguna", "zaya"]  # queries and keys
 UNROTATED = ["jamba", "nemotron_h", "zamba", "kimi_linear", "ctrl"]
 
 
@@ -95,14 +98,18 @@ def test_the_attending_layers_are_captured(kind: str, tmp_path: pathlib.Path, mo
         checks = {check["name"]: check for check in json.loads(file.attrs["self_check"])["checks"]}
         rope, positions = json.loads(file.attrs["rope"]), file["tokens/position_ids"][()]
         assert (rope["type"] == "none") == (kind in UNROTATED)
+        if "layer_types" in rope:
+            assert rope["theta"] in [own["rope_theta"] for own in rope["layer_types"].values()]
         for group, own, entering in zip(file["layers"].values(), returned, given, strict=True):
             q, k, v = (group[x][()].astype(np.float64) for x in "qkv")
             out = naive_attention(q, k, v, group)
             assert np.abs(out - own).max() < ROUNDING * np.abs(out).max()
             assert (kind in PLAIN) == (np.abs(out - entering.reshape(out.shape)).max() < ROUNDING * np.abs(out).max())
             assert bool(group.attrs["has_rope"]) == ("k_pre" in group)
+            assert bool(group.attrs["qk_norm"]) == (kind in NORMED)
             if not group.attrs["has_rope"]:
-                assert kind in UNROTATED or (kind, group.attrs["attn_type"]) == ("afmoe", "full_attention")
+                full = kind in ("afmoe", "beam") and group.attrs["attn_type"] == "full_attention"
+                assert kind in UNROTATED or full
                 continue
             frequencies = f"rope/{group.attrs['attn_type']}/inv_freq"
             inv_freq = file[frequencies if frequencies in file else "rope/inv_freq"][()]
@@ -196,7 +203,7 @@ def test_a_model_with_a_state_is_not_run_behind_a_shorter_cache(kind: str, tmp_p
         assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be used: {sentence}. Capture the")
 
 
-@pytest.mark.parametrize("kind", ["afmoe", "bitnet", "laguna", "moshi", "ctrl"])
+@pytest.mark.parametrize("kind", ["afmoe", "beam", "bitnet", "laguna", "moshi", "ctrl"])
 def test_a_gate_behind_attention_is_no_hindrance_to_pruning(kind: str) -> None:
     """The model's own code gates what pruned attention returns. Evicting is hiding: its own mask says the same."""
     local, model = Local(), watchable(kind)
