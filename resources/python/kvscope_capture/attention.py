@@ -411,6 +411,7 @@ def observed_attention(
                 out = blockwise_attention(call).transpose(0, 1)[None].contiguous()
             else:
                 plain = {name: value for name, value in kwargs.items() if name not in ("softcap", "s_aux")}
+                plain["is_causal"] = True  # where there is no mask; the decoder of BigBird-Pegasus does not say so
                 out, _ = sdpa_attention_forward(
                     module, query, key, value, attention_mask, scaling=call.scaling, **plain
                 )

@@ -106,6 +106,7 @@ def _capture(
     require(check, force)
     if options.o_proj:
         check.require_projection()
+    read_rope(decoder_of(model), check.rotation or Rotation())  # what the format cannot hold is said before the run
     fingerprint = fingerprint_of(model)
     state = _state(model, prompt, options, model_id, revision, fingerprint)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state, model.device)

@@ -22,7 +22,7 @@ from test_architectures import ROUNDING, inverse_rotation, naive_attention
 from test_live import CUT, IDS, OpenModel, read, score
 from test_live_traps import own_losses, select
 from test_press import dense_logits
-from tiny_models import MIXED, LetterTokenizer, mixed_model, random_ids, random_model, whisper_config
+from tiny_models import MIXED, LetterTokenizer, mixed_model, random_ids, random_model, unlike_config, whisper_config
 
 import kvscope_capture.self_check as self_check
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, capture_prompt, hash_of_capture
@@ -153,6 +153,25 @@ def test_the_projection_behind_a_gate_is_refused(tmp_path: pathlib.Path) -> None
     with h5py.File(tmp_path / "c.h5") as file:
         own = model.model.layers[3].self_attn.o_proj.weight.detach().numpy()
         assert np.array_equal(file["layers/03/o_proj"][()].reshape(own.shape), own)
+
+
+def test_a_decoder_whose_attention_does_not_call_itself_causal(tmp_path: pathlib.Path) -> None:
+    """BigBird-Pegasus relies on its mask, which the fused kernel is not always given."""
+    model, prompt = random_model(unlike_config("bigbird_pegasus"), 0), prompt_of()
+    capture_prompt(model, prompt, tmp_path / "c.h5", CaptureOptions(dtype="float32"))
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([prompt.ids]), use_cache=False).logits[0]
+    losses = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(prompt.ids[1:]), reduction="none")
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert np.abs(file["tokens/nll"][1:] - losses.numpy()).max() < 1e-4
+
+
+def test_a_rotation_that_no_capture_holds_is_refused_before_the_run(tmp_path: pathlib.Path) -> None:
+    """OLMo 3: YaRN multiplies the queries and keys of full layers only."""
+    steps: list[str] = []
+    with pytest.raises(CaptureError, match="layer types differ in rotary dim or attention scaling"):
+        capture_prompt(random_model(unlike_config("olmo3"), 0), prompt_of(), tmp_path / "c.h5", progress=steps.append)
+    assert steps == ["self-check"] and list(tmp_path.iterdir()) == []
 
 
 def test_a_layer_without_keys_cannot_be_asked_for(tmp_path: pathlib.Path) -> None:
