@@ -22,7 +22,17 @@ from test_architectures import ROUNDING, inverse_rotation, naive_attention
 from test_live import CUT, IDS, OpenModel, read, score
 from test_live_traps import own_losses, select
 from test_press import dense_logits
-from tiny_models import MIXED, LetterTokenizer, mixed_model, random_ids, random_model, unlike_config, whisper_config
+from tiny_models import (
+    CONFIGS,
+    MIXED,
+    LetterTokenizer,
+    mixed_model,
+    random_ids,
+    random_model,
+    unlike_config,
+    whisper_config,
+    yarn_rope,
+)
 
 import kvscope_capture.self_check as self_check
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, capture_prompt, hash_of_capture
@@ -167,10 +177,12 @@ def test_a_decoder_whose_attention_does_not_call_itself_causal(tmp_path: pathlib
 
 
 def test_a_rotation_that_no_capture_holds_is_refused_before_the_run(tmp_path: pathlib.Path) -> None:
-    """OLMo 3: YaRN multiplies the queries and keys of full layers only."""
+    """YaRN multiplies the queries and keys of full layers only, as in OLMo 3."""
     steps: list[str] = []
+    config = CONFIGS["gemma3"]()
+    config.rope_parameters["full_attention"] = yarn_rope()
     with pytest.raises(CaptureError, match="layer types differ in rotary dim or attention scaling"):
-        capture_prompt(random_model(unlike_config("olmo3"), 0), prompt_of(), tmp_path / "c.h5", progress=steps.append)
+        capture_prompt(random_model(config, 0), prompt_of(), tmp_path / "c.h5", progress=steps.append)
     assert steps == ["self-check"] and list(tmp_path.iterdir()) == []
 
 

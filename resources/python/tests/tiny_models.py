@@ -248,14 +248,6 @@ def unlike_config(kind: str) -> Any:
         | dict(q_lora_rank=24, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1)
         | dict(moe_intermediate_size=16, first_k_dense_replace=1, n_shared_experts=1, max_position_embeddings=48)
         | dict(rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=4.0)),
-        "olmo3": COMMON
-        | dict(sliding_window=9, layer_types=["sliding_attention", "full_attention", "sliding_attention"])
-        | dict(
-            rope_parameters={
-                "sliding_attention": dict(rope_type="default", rope_theta=1000.0),
-                "full_attention": yarn_rope(),
-            }
-        ),
         "granitemoehybrid": COMMON | dict(layer_types=["attention"] * 3, shared_intermediate_size=48, mamba_n_heads=4),
         "ministral3": COMMON
         | dict(head_dim=8, sliding_window=None)
