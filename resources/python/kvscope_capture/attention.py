@@ -28,6 +28,7 @@ OWN = "kvscope_own"
 BLOCK_ROWS = 512
 RECURRENT = ("linear_attention", "mamba", "recurrent", "conv")  # in the names of layers that carry a state, not keys
 FEED_FORWARD = ("mlp", "moe")  # layers with neither (Nemotron-H)
+QUERY_NORMS = ("q_norm", "q_layernorm", "query_layernorm", "qk_norm")  # names of an attention module's parts
 HARMLESS = ("position_ids", "cache_position", "s_aux")  # tensors that attention may be given beside q, k, v and mask
 
 
@@ -118,6 +119,11 @@ def rotary_of(decoder: Any) -> Any:
 def attention_of(layer: torch.nn.Module) -> Any:
     """The attention module of a decoder layer; GPT-2 calls it `attn`, GPT-NeoX `attention`."""
     return _first_of(layer, ("self_attn", "attn", "attention"))
+
+
+def normalises_queries(attention: torch.nn.Module) -> bool:
+    """Whether an attention module normalises queries and keys before it compares them."""
+    return any(getattr(attention, name, None) is not None for name in QUERY_NORMS)
 
 
 def projection_of(attention: torch.nn.Module) -> Any:
@@ -405,6 +411,7 @@ def observed_attention(
                 out = blockwise_attention(call).transpose(0, 1)[None].contiguous()
             else:
                 plain = {name: value for name, value in kwargs.items() if name not in ("softcap", "s_aux")}
+                plain["is_causal"] = True  # where there is no mask; the decoder of BigBird-Pegasus does not say so
                 out, _ = sdpa_attention_forward(
                     module, query, key, value, attention_mask, scaling=call.scaling, **plain
                 )

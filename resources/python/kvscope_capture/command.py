@@ -17,6 +17,8 @@ from kvscope_capture.version import add_version
 
 __all__ = ["DTYPES", "load_model", "main", "show"]
 
+# What Transformers raises: a package that a model or tokenizer needs is missing, or the model is no decoder (MusicGen).
+UNLOADABLE = (OSError, ValueError, RuntimeError, ImportError, AttributeError)
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -124,7 +126,7 @@ def load_tokenizer(name: str, revision: str | None) -> Any:
 
     try:
         return AutoTokenizer.from_pretrained(name, revision=revision)
-    except (OSError, ValueError, RuntimeError) as error:
+    except UNLOADABLE as error:
         raise _not_loaded("tokenizer", name, error) from error
 
 
@@ -139,7 +141,7 @@ def load_model(name: str, revision: str | None, dtype: str | None, device: str) 
     try:
         model = AutoModelForCausalLM.from_pretrained(name, revision=revision, dtype=kind, attn_implementation="eager")
         return model.eval().to(device), tokenizer
-    except (OSError, ValueError, RuntimeError) as error:
+    except UNLOADABLE as error:
         raise _not_loaded("model", name, error) from error
 
 
@@ -153,7 +155,7 @@ def without_weights(config: Any) -> Any:
 
 
 def _not_loaded(what: str, name: str, error: Exception) -> CaptureError:
-    first = (str(error).splitlines() or [type(error).__name__])[0]
+    first = next(filter(str.strip, str(error).splitlines()), type(error).__name__)  # some begin with an empty line
     remedy = "Name a model folder or a Hugging Face model"
     if what == "tokenizer" and pathlib.Path(name).is_dir():
         remedy = "Copy the model's tokenizer files, like tokenizer.json, into its folder"

@@ -135,8 +135,10 @@ def probe_layers(decoder: Any) -> list[ProbedLayer]:
     hidden = hidden.expand(1, POSITIONS, -1)
     layers = layers_of(decoder)
 
-    def attend(module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: Any = None, **others: Any) -> Any:
-        found.append(_probed(module, query, key, value, mask, scaling, others))
+    def attend(
+        module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: Any = None, **others: Any
+    ) -> Any:
+        found.append(_probed(module, query, key, value, attention_mask, scaling, others))
         raise _LayerSeen
 
     def make_mask(mask_function: Any, **_: Any) -> torch.Tensor:

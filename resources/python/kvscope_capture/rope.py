@@ -42,9 +42,16 @@ def read_rope(decoder: Any, rotation: Rotation) -> RopeFacts | None:
     frequencies = {n: buffers[n + suffix if n else "inv_freq"].float().cpu().numpy().copy() for n in names}
     scalings = {float(getattr(rotary, f"{n}_attention_scaling" if n else "attention_scaling", 1.0)) for n in names}
     if len(scalings) != 1 or len({f.size for f in frequencies.values()}) != 1:
-        raise CaptureError("layer types differ in rotary dim or attention scaling", "rope")
+        raise CaptureError(
+            "layer types differ in rotary dim or attention scaling, which no capture holds",
+            "rope",
+            "This model cannot be captured",
+        )
     parameters = getattr(decoder.config, "rope_parameters", None) or {}
-    main = parameters.get("full_attention", parameters) if names != [""] else parameters
+    if names == [""]:
+        main = parameters
+    else:  # Beam states none for its full layers, ZAYA names its layers otherwise
+        main = next((parameters[name] for name in ("full_attention", *names) if parameters.get(name)), {})
     attribute = {
         "type": main.get("rope_type", "default"),
         "theta": float(main.get("rope_theta", 0.0)),

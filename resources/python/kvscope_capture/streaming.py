@@ -30,6 +30,7 @@ from kvscope_capture.attention import (
     layers_of,
     logits_of,
     named,
+    normalises_queries,
     observed_attention,
     projection_of,
     rotary_of,
@@ -55,7 +56,7 @@ TESTED = (
     *("gpt_neox", "granite", "cohere", "smollm3", "glm4", "gpt_oss", "deepseek_v3"),
     *("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid", "kimi_linear", "bailing_hybrid", "minimax"),
     *("jamba", "granitemoehybrid", "nemotron_h", "bamba", "zamba", "zamba2", "falcon_h1", "lfm2", "lfm2_moe"),
-    *("lfm3", "recurrent_gemma", "afmoe", "bitnet", "laguna", "moshi", "ctrl"),
+    *("lfm3", "recurrent_gemma", "afmoe", "beam", "bitnet", "laguna", "moshi", "ctrl", "zaya"),
 )
 NLL_ROWS = 512
 SAMPLED = 256
@@ -105,6 +106,7 @@ def _capture(
     require(check, force)
     if options.o_proj:
         check.require_projection()
+    read_rope(decoder_of(model), check.rotation or Rotation())  # what the format cannot hold is said before the run
     fingerprint = fingerprint_of(model)
     state = _state(model, prompt, options, model_id, revision, fingerprint)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state, model.device)
@@ -308,7 +310,7 @@ def layer_attributes(call: AttentionCall, model: Any) -> dict[str, Any]:
         "attn_type": kind or ("sliding" if call.sliding_window else "full") + "_attention",
         "sliding_window": call.sliding_window,
         "has_rope": call.unrotated is not None,
-        "qk_norm": hasattr(call.module, "q_norm"),
+        "qk_norm": normalises_queries(call.module),
         "softcap": call.softcap,
     }
 

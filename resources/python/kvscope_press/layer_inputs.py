@@ -12,7 +12,15 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from kvscope_capture.attention import AttentionCall, attention_of, decoder_of, layers_of, observed_attention, rotary_of
+from kvscope_capture.attention import (
+    AttentionCall,
+    attention_of,
+    decoder_of,
+    layers_of,
+    observed_attention,
+    require_prunable,
+    rotary_of,
+)
 from kvscope_capture.errors import CaptureError
 
 Numbers = npt.NDArray[np.float64]
@@ -40,7 +48,11 @@ class Choice:
 
 
 def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[LayerInput]:
-    """One pass over the prompt with nothing evicted. `eager` gives presses the attention weights."""
+    """One pass over the prompt with nothing evicted. `eager` gives presses the attention weights.
+
+    Errors (CaptureError): `require_prunable`, or a model whose attention modules show no press what they are given.
+    """
+    require_prunable(model)
     calls: list[AttentionCall] = []
     with torch.no_grad(), observed_attention(model, lambda call: calls.append(_detached(call))):
         decoder_of(model)(input_ids=_row(model, ids), use_cache=False)
@@ -48,6 +60,12 @@ def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[Lay
     cache = DynamicCache()
 
     def note(module: Any, _: Any, kwargs: dict[str, Any], output: Any) -> None:
+        if "hidden_states" not in kwargs:  # Whisper
+            raise CaptureError(
+                f"{type(module).__name__} is not given its hidden states by name, where presses look for them",
+                str(decoder_of(model).config.model_type),
+                "Capture the prompt with kvscope-capture, and compare policies with kvscope measure",
+            )
         layer = cache.layers[int(module.layer_idx)]
         weights = output[1] if eager else None
         given = {"hidden": kwargs["hidden_states"], "keys": layer.keys, "values": layer.values, "attentions": weights}

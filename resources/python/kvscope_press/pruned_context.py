@@ -80,10 +80,13 @@ def rotating_for(model: Any, tokens: int) -> Iterator[None]:
         return
     own = rotary.forward
 
-    def rotate(x: Any, position_ids: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def rotate(x: Any, position_ids: Any, *args: Any, **kwargs: Any) -> Any:
         first = position_ids[:, :1]
         own(x, torch.zeros_like(first), *args, **kwargs)  # forgets longer passes
-        cos, sin = own(x, torch.cat([position_ids, torch.full_like(first, tokens - 1)], 1), *args, **kwargs)
+        angles = own(x, torch.cat([position_ids, torch.full_like(first, tokens - 1)], 1), *args, **kwargs)
+        if isinstance(angles, torch.Tensor):  # complex numbers of DeepSeek-V2
+            return angles[:, :-1]
+        cos, sin = angles
         return cos[:, :-1], sin[:, :-1]
 
     rotary.forward = rotate

@@ -68,6 +68,15 @@ HUB: dict[str, dict[str, Any]] = {
     "cohere-qk-norm": hub("cohere", logit_scale=0.25, use_qk_norm=True),
     "smollm3": hub("smollm3", no_rope_layer_interval=2, use_sliding_window=False, rope_theta=2000.0),
     "glm4": hub("glm4", head_dim=16, partial_rotary_factor=0.5, rope_theta=10000.0),
+    "afmoe": hub(
+        "afmoe",
+        head_dim=8,
+        sliding_window=7,
+        num_experts=4,
+        num_dense_layers=1,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        **EXPERTS,
+    ),
     "gpt-oss": hub(
         "gpt_oss",
         head_dim=16,

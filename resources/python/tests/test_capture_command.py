@@ -60,6 +60,18 @@ def story(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "story.txt"
 
 
+@pytest.mark.parametrize("name", ["AutoTokenizer", "AutoModelForCausalLM"])
+def test_a_package_that_is_missing_is_one_sentence(
+    name: str, checkpoint: pathlib.Path, story: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ImportError("\nIt requires the sentencepiece library.\nInstall it")
+
+    monkeypatch.setattr(getattr(transformers, name), "from_pretrained", fail)
+    assert main([str(checkpoint), "--text", str(story), "--out", str(story.with_suffix(".h5"))]) == 2
+    assert "cannot be loaded (It requires the sentencepiece library.)" in capsys.readouterr().err
+
+
 def spans(path: pathlib.Path) -> list[tuple[str, str]]:
     with h5py.File(path) as file:
         text, offsets = bytes(file["tokens/text"][()]), file["tokens/offsets"][()]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from ports import Port
-from tiny_models import random_ids, tiny_model
+from tiny_models import random_ids, random_model, tiny_model, unlike_config, whisper_config
 
 from kvscope_capture import CaptureError
 from kvscope_press.battery import Battery, Row
@@ -166,6 +166,20 @@ def test_a_press_that_cannot_be_checked_is_refused(layers: Any) -> None:
         with pytest.raises(CaptureError, match=sentence):
             load_press(text)
     assert load_press("ports:Port,compression_ratio=0.5,mistake=count").mistake == "count"
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (lambda: unlike_config("falcon_h1"), "falcon_h1: layers 0-2 carry a state beside keys and values"),
+        (lambda: unlike_config("lfm2"), "lfm2: layer 0 carries a state beside keys and values"),
+        (lambda: unlike_config("bart"), "bart: the model takes a token's position from the length of its cache"),
+        (whisper_config, "whisper: WhisperAttention is not given its hidden states by name"),
+    ],
+)
+def test_a_model_whose_cache_no_press_prunes_is_refused(config: Any, sentence: str) -> None:
+    with pytest.raises(CaptureError, match=sentence):
+        read_layers(random_model(config(), 0), random_ids(20, 3))
 
 
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

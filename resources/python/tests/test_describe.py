@@ -61,8 +61,10 @@ def recorded(model: Any) -> Iterator[tuple[list[Any], list[float]]]:
     originals = [m.eager_attention_forward for m in patched]
 
     def wrap(original: Any) -> Any:
-        def attend(module: Any, query: Any, key: Any, value: Any, mask: Any, *args: Any, **kwargs: Any) -> Any:
-            out, weights = original(module, query, key, value, mask, *args, **kwargs)
+        def attend(
+            module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *args: Any, **kwargs: Any
+        ) -> Any:
+            out, weights = original(module, query, key, value, attention_mask, *args, **kwargs)
             calls.append((module, query[0], key[0], value[0], weights[0]))
             return out, weights
 

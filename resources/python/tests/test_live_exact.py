@@ -12,7 +12,7 @@ from live_client import Local
 from test_live import ANSWER, BEGIN, IDS, QUESTION, opened, read, score, send
 from test_press import CUT, SEED, TOKENS, heads_of, random_selection
 from test_prompt import byte_level_tokenizer
-from tiny_models import COMMON, CONFIGS, LetterTokenizer, random_ids, random_model
+from tiny_models import COMMON, CONFIGS, LetterTokenizer, random_ids, random_model, unlike_config
 from transformers import DynamicCache
 
 from kvscope_capture import CaptureError
@@ -198,10 +198,12 @@ def test_chat_prompts_get_the_models_own_answer(tmp_path: pathlib.Path) -> None:
     assert [row["ids"] for row in answer["rows"]] == [own, own] and answer["full"]["text"] == tokenizer.decode(own)
 
 
-def test_texts_of_dynamic_rope_are_the_models_own() -> None:
+@pytest.mark.parametrize("kind", ["llama", "deepseek_v2"])  # whose angles are complex numbers
+def test_texts_of_dynamic_rope_are_the_models_own(kind: str) -> None:
     """Beyond the trained length its rotation grows with every token, which a pass over many tokens would not do."""
     rope = {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 4.0}
-    config = transformers.LlamaConfig(**COMMON | {"max_position_embeddings": 48}, rope_parameters=rope)
+    llama = transformers.LlamaConfig(**COMMON | {"max_position_embeddings": 48}, rope_parameters=rope)
+    config = llama if kind == "llama" else unlike_config(kind)
     for count in (44, 60):
         local, ids = Local(), random_ids(count, 3)
         model, fresh = random_model(config, 0), random_model(config, 0)

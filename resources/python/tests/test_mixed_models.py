@@ -22,7 +22,17 @@ from test_architectures import ROUNDING, inverse_rotation, naive_attention
 from test_live import CUT, IDS, OpenModel, read, score
 from test_live_traps import own_losses, select
 from test_press import dense_logits
-from tiny_models import MIXED, LetterTokenizer, mixed_model, random_ids, random_model, whisper_config
+from tiny_models import (
+    CONFIGS,
+    MIXED,
+    LetterTokenizer,
+    mixed_model,
+    random_ids,
+    random_model,
+    unlike_config,
+    whisper_config,
+    yarn_rope,
+)
 
 import kvscope_capture.self_check as self_check
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, capture_prompt, hash_of_capture
@@ -38,12 +48,15 @@ TOKENS = 40
 PROGRAM = os.environ.get("KVSCOPE_PROGRAM", "")
 EVERY = [0, 1, 2]
 ATTENDING = dict.fromkeys(MIXED, [1, 3]) | dict.fromkeys(
-    ["afmoe", "bitnet", "falcon_h1", "laguna", "moshi", "ctrl"], EVERY
+    ["afmoe", "beam", "bitnet", "falcon_h1", "laguna", "moshi", "ctrl", "zaya"], EVERY
 )
 ATTENDING |= {"lfm2": [1, 2], "lfm2_moe": [1, 2], "lfm3": [2], "recurrent_gemma": [2], "zamba": [2]}
 GATED = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "bailing_hybrid", "lfm3", "afmoe", "bitnet", "laguna"]
+GATED += ["beam"]
 PLAIN = [kind for kind in MIXED if kind not in GATED]
-STATE = [kind for kind in MIXED if kind not in ("afmoe", "bitnet", "laguna", "moshi", "ctrl")]
+STATE = [kind for kind in MIXED if kind not in ("afmoe", "beam", "bitnet", "laguna", "moshi", "ctrl")]
+NORMED = ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "afmoe", "beam"]
+NORMED += ["laguna", "zaya"]  # queries and keys
 UNROTATED = ["jamba", "nemotron_h", "zamba", "kimi_linear", "ctrl"]
 
 
@@ -95,14 +108,18 @@ def test_the_attending_layers_are_captured(kind: str, tmp_path: pathlib.Path, mo
         checks = {check["name"]: check for check in json.loads(file.attrs["self_check"])["checks"]}
         rope, positions = json.loads(file.attrs["rope"]), file["tokens/position_ids"][()]
         assert (rope["type"] == "none") == (kind in UNROTATED)
+        if "layer_types" in rope:
+            assert rope["theta"] in [own["rope_theta"] for own in rope["layer_types"].values()]
         for group, own, entering in zip(file["layers"].values(), returned, given, strict=True):
             q, k, v = (group[x][()].astype(np.float64) for x in "qkv")
             out = naive_attention(q, k, v, group)
             assert np.abs(out - own).max() < ROUNDING * np.abs(out).max()
             assert (kind in PLAIN) == (np.abs(out - entering.reshape(out.shape)).max() < ROUNDING * np.abs(out).max())
             assert bool(group.attrs["has_rope"]) == ("k_pre" in group)
+            assert bool(group.attrs["qk_norm"]) == (kind in NORMED)
             if not group.attrs["has_rope"]:
-                assert kind in UNROTATED or (kind, group.attrs["attn_type"]) == ("afmoe", "full_attention")
+                full = kind in ("afmoe", "beam") and group.attrs["attn_type"] == "full_attention"
+                assert kind in UNROTATED or full
                 continue
             frequencies = f"rope/{group.attrs['attn_type']}/inv_freq"
             inv_freq = file[frequencies if frequencies in file else "rope/inv_freq"][()]
@@ -146,6 +163,27 @@ def test_the_projection_behind_a_gate_is_refused(tmp_path: pathlib.Path) -> None
     with h5py.File(tmp_path / "c.h5") as file:
         own = model.model.layers[3].self_attn.o_proj.weight.detach().numpy()
         assert np.array_equal(file["layers/03/o_proj"][()].reshape(own.shape), own)
+
+
+def test_a_decoder_whose_attention_does_not_call_itself_causal(tmp_path: pathlib.Path) -> None:
+    """BigBird-Pegasus relies on its mask, which the fused kernel is not always given."""
+    model, prompt = random_model(unlike_config("bigbird_pegasus"), 0), prompt_of()
+    capture_prompt(model, prompt, tmp_path / "c.h5", CaptureOptions(dtype="float32"))
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([prompt.ids]), use_cache=False).logits[0]
+    losses = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(prompt.ids[1:]), reduction="none")
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert np.abs(file["tokens/nll"][1:] - losses.numpy()).max() < 1e-4
+
+
+def test_a_rotation_that_no_capture_holds_is_refused_before_the_run(tmp_path: pathlib.Path) -> None:
+    """YaRN multiplies the queries and keys of full layers only, as in OLMo 3."""
+    steps: list[str] = []
+    config = CONFIGS["gemma3"]()
+    config.rope_parameters["full_attention"] = yarn_rope()
+    with pytest.raises(CaptureError, match="layer types differ in rotary dim or attention scaling"):
+        capture_prompt(random_model(config, 0), prompt_of(), tmp_path / "c.h5", progress=steps.append)
+    assert steps == ["self-check"] and list(tmp_path.iterdir()) == []
 
 
 def test_a_layer_without_keys_cannot_be_asked_for(tmp_path: pathlib.Path) -> None:
@@ -196,7 +234,7 @@ def test_a_model_with_a_state_is_not_run_behind_a_shorter_cache(kind: str, tmp_p
         assert not facts["supported"] and facts["why"].startswith(f"{kind} cannot be used: {sentence}. Capture the")
 
 
-@pytest.mark.parametrize("kind", ["afmoe", "bitnet", "laguna", "moshi", "ctrl"])
+@pytest.mark.parametrize("kind", ["afmoe", "beam", "bitnet", "laguna", "moshi", "ctrl"])
 def test_a_gate_behind_attention_is_no_hindrance_to_pruning(kind: str) -> None:
     """The model's own code gates what pruned attention returns. Evicting is hiding: its own mask says the same."""
     local, model = Local(), watchable(kind)

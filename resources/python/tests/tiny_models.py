@@ -173,6 +173,13 @@ MIXED: dict[str, dict[str, Any]] = {
     | EXPERTS
     | dict(head_dim=8, sliding_window=9, num_dense_layers=1)
     | dict(layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+    "beam": COMMON
+    | EXPERTS
+    | dict(head_dim=8, sliding_window=9, n_group=1, topk_group=1)
+    | dict(layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+    "zaya": COMMON
+    | dict(head_dim=8, sliding_window=9, num_experts=4, num_experts_per_tok=1, moe_intermediate_size=16)
+    | dict(router_hidden_size=16, layer_types=["hybrid", "hybrid_sliding", "hybrid"]),
     "bitnet": COMMON,
     "laguna": COMMON | EXPERTS | dict(head_dim=8, shared_expert_intermediate_size=16),
     "moshi": COMMON | dict(ffn_dim=48),
@@ -233,6 +240,14 @@ def unlike_config(kind: str) -> Any:
         "bart": dict(vocab_size=VOCABULARY, d_model=32, decoder_layers=3, decoder_attention_heads=4, decoder_ffn_dim=48)
         | dict(encoder_layers=3, encoder_attention_heads=4, encoder_ffn_dim=48, pad_token_id=0, bos_token_id=0)
         | dict(eos_token_id=0, forced_eos_token_id=None, decoder_start_token_id=0, scale_embedding=True),
+        "bigbird_pegasus": dict(vocab_size=VOCABULARY, d_model=32, decoder_layers=3, decoder_attention_heads=4)
+        | dict(decoder_ffn_dim=48, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=48, pad_token_id=0)
+        | dict(bos_token_id=0, eos_token_id=0, decoder_start_token_id=0, max_position_embeddings=512),
+        "deepseek_v2": COMMON
+        | LATENT
+        | dict(q_lora_rank=24, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1)
+        | dict(moe_intermediate_size=16, first_k_dense_replace=1, n_shared_experts=1, max_position_embeddings=48)
+        | dict(rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=4.0)),
         "granitemoehybrid": COMMON | dict(layer_types=["attention"] * 3, shared_intermediate_size=48, mamba_n_heads=4),
         "ministral3": COMMON
         | dict(head_dim=8, sliding_window=None)
