@@ -99,7 +99,10 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&LiveAnswerJobs::of(m_workbench), &LiveAnswerJobs::opened, this, [this] {
         TryLive::remember(live::descriptionOf(m_workbench.session().live.text()).command);
         QTimer::singleShot(0, this, [this] {
-            if (!m_presenter) m_docks->bringToFront({"answers"});
+            if (m_presenter) return;
+            const DockLayout::Sizes sizes = m_docks->sizes(); // Qt takes the answers' width from all docks
+            m_docks->bringToFront({"answers"});
+            QTimer::singleShot(0, this, [this, sizes] { m_docks->resize(sizes); });
         });
     });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);

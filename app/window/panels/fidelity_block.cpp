@@ -18,8 +18,12 @@
 
 namespace kvscope {
 
+// "131,072 tokens (100.0 %)" fits into the narrowest panel (200) beside its scroll bar with the smaller inset.
+constexpr int kNarrow = 224;
+constexpr QMargins kInset(18, 10, 16, 10), kNarrowInset(8, 10, 6, 10); // design pixels
+
 FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
-    auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10}, 6);
+    auto* column = makeLayout<QVBoxLayout>(this, kInset, 6);
     setObjectName("panelBody");
     m_caption = added(column, new CaptureCaption(m_workbench, 1, this));
     auto* lead = innerLayout<QHBoxLayout>(column, {}, 14);
@@ -50,6 +54,12 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
 void FidelityBlock::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
     refresh();
+}
+
+void FidelityBlock::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    const QMargins inset = width() < px(kNarrow) ? kNarrowInset : kInset;
+    layout()->setContentsMargins(px(inset.left()), px(inset.top()), px(inset.right()), px(inset.bottom()));
 }
 
 QWidget* FidelityBlock::buildWarning() {
