@@ -8,6 +8,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "core/run/head_means.h"
+#include "core/run/stored_rows.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
@@ -98,6 +99,8 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(tr("Budget"), fromUtf8(formatBudget(result.requested, result.visible)));
         facts.emplace_back(tr("Kept"), fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));
+        if (const auto stored = storedOtherwise(result, input.kvHead))
+            facts.emplace_back(tr("Stored, as tokens"), fromUtf8(formatBudget(std::llround(*stored), result.visible)));
         if (!chosen.queryHeads.empty())
             facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()),
                                countText(std::ssize(chosen.kept)));
