@@ -49,6 +49,7 @@ TableRow liveColumns(const LiveRow& row, const Cut& cut) {
         {"spec", row.isFull() ? "" : spec.text()},
         {"retention", numberOrNull(keptBy(row) / cut.token)},
         {"kept", numberOrNull(keptBy(row))},
+        {"stored_tokens", row.isFull() || row.sent ? numberOrNull(row.stored) : Json()},
         {"stored_bytes", row.sent ? numberOrNull(row.sent->bytes) : Json()},
         {"simulated", row.simulated},
         {"nll", measure(&live::ExpectedAnswer::nll)},

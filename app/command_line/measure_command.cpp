@@ -14,6 +14,7 @@
 #include "core/run/calibrated_budget.h"
 #include "core/run/record_results.h"
 #include "core/run/run_grid.h"
+#include "core/run/stored_rows.h"
 #include "core/studies/policy_work.h"
 
 #include <CLI/CLI.hpp>
@@ -87,6 +88,13 @@ template <class Count> Json meanCount(const Row& row, Count count) {
                      }).mean);
 }
 
+/// What the KV head stores, in tokens with a key and a value each; mean over the seeds.
+Json storedTokensOf(const Row& row) {
+    return countJson(overSeeds(row, [&](std::size_t i) {
+                         return meanStoredTokens(*row.group.results[i], KvHeadIndex(row.kvHead));
+                     }).mean);
+}
+
 /// Of the runs of all seeds, each once.
 std::string notesText(const Group& group) {
     std::vector<std::string> notes;
@@ -112,7 +120,8 @@ void addCompared(TableRow& columns, const Row& row) {
     columns.insert(columns.end(), {{"compared_capture", there.request.capture->info().fileName},
                                    {"compared_cut_token", there.request.cut.token},
                                    {"compared_kept", kept},
-                                   {"compared_retention", kept / static_cast<double>(there.visible)}});
+                                   {"compared_retention", kept / static_cast<double>(there.visible)},
+                                   {"compared_stored_tokens", storedTokensOf(other)}});
     for (std::size_t m = 0; m < row.group.measures.front().size(); ++m) {
         const auto mean = [m](const Row& of) {
             return overSeeds(of,
@@ -142,7 +151,8 @@ TableRow columnsOf(const Row& row) {
                         {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()},
                         {"budget_requested_tokens", meanCount(row, &RunResult::requested)},
                         {"kept", countJson(kept)},
-                        {"retention", kept / static_cast<double>(r.visible)}};
+                        {"retention", kept / static_cast<double>(r.visible)},
+                        {"stored_tokens", storedTokensOf(row)}};
     columns.push_back(row.group.overSeeds ? std::pair{"seeds", Json(seedText(row))}
                                           : std::pair{"seed", Json(r.request.seed)});
     for (std::size_t m = 0; m < row.group.measures.front().size(); ++m) {

@@ -86,8 +86,8 @@ public:
             ->allow_extra_args(false);
         m_command->add_option(
             "--select", m_figure.select,
-            "tokens to highlight, like 611-626; by default all needles (the window: the one asked for); "
-            "none");
+            "tokens to highlight, like 611-626; by default the needle, of several the one asked for, as in the window; "
+            "needles: all; none");
         m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
         m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown, or all (the default)");
         m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
@@ -237,8 +237,10 @@ private:
         if (m_figure.select == "none") {
             kvscope::select(session, {});
         } else if (m_figure.select == "needle" || (m_figure.select == "default" && m_session.empty())) {
-            session.selected = tokensOfKind(capture, SegmentKind::Needle);
-            session.selectionName = session.selected.empty() ? "" : "needle";
+            const Session first = firstSession(capture); // as a window shows it
+            kvscope::select(session, first.selected, first.selectionName);
+        } else if (m_figure.select == "needles") {
+            kvscope::select(session, tokensOfKind(capture, SegmentKind::Needle), "needles");
         } else if (m_figure.select != "default") {
             kvscope::select(session, parseTokens(m_figure.select, capture), m_figure.selectName);
         }

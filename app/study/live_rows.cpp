@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/run/record_results.h"
+#include "core/run/stored_rows.h"
 
 #include <fmt/format.h>
 
@@ -37,7 +38,10 @@ void checkCut(const RunRequest& run, const live::LiveCapture& capture) {
          "cut", fmt::format("Set the cut to {}", capture.cut())});
 }
 
-LiveRow fullCacheRow(const live::LiveCapture& capture) { return {.kept = static_cast<double>(capture.cut())}; }
+LiveRow fullCacheRow(const live::LiveCapture& capture) {
+    const auto all = static_cast<double>(capture.cut());
+    return {.kept = all, .stored = all};
+}
 
 void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
              const Chosen& chosen) {
@@ -50,7 +54,7 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
     const auto& layers = request.capture->info().layers;
     std::vector<std::shared_ptr<const RunResult>> results;
     std::vector<live::LayerSelection> selections;
-    double kept = 0;
+    double kept = 0, stored = 0;
     for (const LayerInfo& layer : layers) {
         request.layer = layer.layer;
         results.push_back(runner.run(request, checkpoint.step(results.size(), layers.size())));
@@ -60,12 +64,17 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
                 {fmt::format("the list leaves out KV heads of layer {}, and the model needs all", layer.layer.value),
                  "", "Write the list without --kv-heads"});
         selections.push_back({layer.layer, &result.selection});
-        for (const HeadSelection& head : result.selection.heads) kept += head.attendedTokens();
+        for (const HeadSelection& head : result.selection.heads) {
+            kept += head.attendedTokens();
+            stored += storedTokens(head, request.capture->info());
+        }
         row.simulated = row.simulated || result.simulated;
         for (const std::string& note : result.notes)
             if (std::ranges::find(row.notes, note) == row.notes.end()) row.notes.push_back(note);
     }
-    row.kept = kept / static_cast<double>(layers.size()) / request.capture->info().numKvHeads;
+    const double heads = static_cast<double>(layers.size()) * request.capture->info().numKvHeads;
+    row.kept = kept / heads;
+    row.stored = stored / heads;
     if (chosen) chosen(selections);
     row.sent = answers.send(resultKey(*row.pane), selections, checkpoint.silent());
     row.selectMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

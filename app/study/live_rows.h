@@ -3,6 +3,7 @@
 #include "app/live/live_answers.h"
 #include "app/study/pane_request.h"
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <span>
@@ -14,7 +15,8 @@ namespace kvscope {
 /// What the model makes of the context that one policy, or one recorded list, leaves it.
 struct LiveRow {
     std::optional<PaneRequest> pane = {}; ///< its layer does not count; empty: the full cache
-    double kept = 0; ///< tokens before the cut that a query head attends to, mean over all heads of all layers
+    double kept = 0;     ///< tokens before the cut that a query head attends to, mean over all heads of all layers
+    double stored = NAN; ///< what a KV head stores, in tokens with a key and a value each, mean; NaN: not chosen yet
     bool simulated = false;
     std::vector<std::string> notes = {};               ///< of the runs, each once
     double selectMs = 0;                               ///< to choose the tokens in all layers and to send them

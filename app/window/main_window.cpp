@@ -99,7 +99,10 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&LiveAnswerJobs::of(m_workbench), &LiveAnswerJobs::opened, this, [this] {
         TryLive::remember(live::descriptionOf(m_workbench.session().live.text()).command);
         QTimer::singleShot(0, this, [this] {
-            if (!m_presenter) m_docks->bringToFront({"answers"});
+            if (m_presenter) return;
+            const DockLayout::Sizes sizes = m_docks->sizes(); // Qt takes the answers' width from all docks
+            m_docks->bringToFront({"answers"});
+            QTimer::singleShot(0, this, [this, sizes] { m_docks->resize(sizes); });
         });
     });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
@@ -210,6 +213,7 @@ QWidget* MainWindow::buildTop() {
     auto* column = makeLayout<QVBoxLayout>(top, {0, 0, 0, 0}, 0);
     m_topBar = added(column, new TopBar(m_workbench, *m_actions, top));
     m_budgetBar = added(column, new BudgetBar(m_workbench, top));
+    added(column, named("noticeRoom", new QWidget(top)))->setFixedHeight(0);
     connect(m_topBar, &TopBar::notFound, this, [this](const QString& text) {
         m_notices->show("find", NoticeStrip::Tone::Warning, tr("“%1” is not in this capture's text.").arg(text));
     });
@@ -230,7 +234,7 @@ void MainWindow::buildChrome() {
     delete m_heads;
     setMenuWidget(buildTop());
     m_notices->restyle();
-    m_notices->placeBelow(m_topBar->height() + m_budgetBar->height());
+    m_notices->placeBelow(m_topBar->height() + m_budgetBar->height(), menuWidget()->findChild<QWidget*>("noticeRoom"));
     m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this,
             [this](ViewCanvas* canvas) { (new DataDialog(canvas->workbench(), *canvas, this))->show(); });

@@ -2,31 +2,13 @@
 #include "core/run/run.h"
 
 #include "core/base/error.h"
-
-#include <algorithm>
+#include "core/run/stored_rows.h"
 
 namespace kvscope {
 
 namespace {
 
 std::uint64_t widthOf(StoredType type) { return type == StoredType::Float32 ? 4 : 2; }
-
-std::uint64_t storedRows(std::int64_t stated, std::size_t counted) {
-    return stated < 0 ? counted : static_cast<std::uint64_t>(stated);
-}
-
-/// Number of keys that all sets store.
-std::size_t keyCount(const HeadSelection& head) {
-    std::size_t count = head.queryHeads.empty() ? head.kept.size() : 0;
-    for (const QueryHeadSet& own : head.queryHeads) count += own.kept.size();
-    return count;
-}
-
-/// Number of values: only tokens of the numerator need one.
-std::size_t valueCount(const HeadSelection& head) {
-    const auto zeros = std::ranges::count(head.numeratorWeights, 0.0F);
-    return keyCount(head) - static_cast<std::size_t>(zeros);
-}
 
 } // namespace
 
@@ -60,8 +42,8 @@ std::uint64_t storedBytes(const RunResult& result) {
     const CaptureInfo& info = result.request.capture->info();
     std::uint64_t numbers = 0;
     for (const HeadSelection& head : result.selection.heads) {
-        numbers += storedRows(head.storedKeys, keyCount(head)) * static_cast<std::uint64_t>(info.headDim);
-        numbers += storedRows(head.storedValues, valueCount(head)) * static_cast<std::uint64_t>(info.valueDim);
+        const auto [keys, values] = storedRowsOf(head);
+        numbers += keys * static_cast<std::uint64_t>(info.headDim) + values * static_cast<std::uint64_t>(info.valueDim);
     }
     return numbers * widthOf(info.layerInfo(result.request.layer).storedType);
 }

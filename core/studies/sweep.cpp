@@ -11,6 +11,7 @@
 #include "core/run/calibrated_budget.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
+#include "core/run/stored_rows.h"
 
 #include <fmt/format.h>
 
@@ -127,6 +128,7 @@ SweepRow rowOf(const LayerRunner& runner, const SweepRequest& request, const std
     return {.result = result,
             .keptTokens = meanAttendedTokens(*result),
             .retention = keptShareOf(*result),
+            .storedTokens = meanStoredTokens(*result),
             .outputError = fidelity ? meanOfNumbers(fidelity->meanOutputError) : NAN,
             .retainedMass = fidelity ? meanOfNumbers(fidelity->meanRetainedMass) : NAN,
             .measures = measuresOf(runner, *result, request.measures, checkpoint.silent()),
@@ -153,8 +155,8 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 std::vector<std::string> sweepColumns(const SweepRequest& request) {
     std::vector<std::string> names = {"capture", "capture_hash", "layer", "policy", "variant", "spec"};
     for (const VariedParameter& parameter : request.varied) names.push_back(parameter.id);
-    for (const char* name : {"cut", "cut_token", "budget", "requested_tokens", "kept_tokens", "retention", "seed",
-                             "output_error", "retained_mass"})
+    for (const char* name : {"cut", "cut_token", "budget", "requested_tokens", "kept_tokens", "retention",
+                             "stored_tokens", "seed", "output_error", "retained_mass"})
         names.emplace_back(name);
     names.insert(names.end(), request.measures.begin(), request.measures.end());
     if (request.countWork) names.insert(names.end(), {"operations", "bytes_touched"});
@@ -179,7 +181,8 @@ std::vector<std::string> sweepFields(const SweepRequest& request, const SweepRow
         fields.push_back(spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "");
     fields.insert(fields.end(), {run.cut.text, std::to_string(run.cut.token), spec.budget ? spec.budget->text() : "",
                                  std::to_string(result.requested), shortest(row.keptTokens), shortest(row.retention),
-                                 std::to_string(run.seed), shortest(row.outputError), shortest(row.retainedMass)});
+                                 shortest(row.storedTokens), std::to_string(run.seed), shortest(row.outputError),
+                                 shortest(row.retainedMass)});
     for (const double value : row.measures) fields.push_back(shortest(value));
     if (request.countWork)
         fields.insert(fields.end(),

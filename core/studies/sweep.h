@@ -31,9 +31,10 @@ struct SweepRequest {
 
 struct SweepRow {
     std::shared_ptr<const RunResult> result;
-    double keptTokens = 0;  ///< tokens that a query head attends to, mean over the KV heads
-    double retention = 0;   ///< keptTokens / tokens before the cut: the realised budget
-    double outputError = 0; ///< mean over the query heads of their means; NaN when not measured
+    double keptTokens = 0;   ///< tokens that a query head attends to, mean over the KV heads
+    double retention = 0;    ///< keptTokens / tokens before the cut: the realised budget
+    double storedTokens = 0; ///< what a KV head stores, in tokens with a key and a value each, mean
+    double outputError = 0;  ///< mean over the query heads of their means; NaN when not measured
     double retainedMass = 0;
     std::vector<double> measures;  ///< means over the heads; NaN where the selection has no scores to measure
     std::uint64_t storedBytes = 0; ///< keys and values of the kept tokens, all KV heads
@@ -46,10 +47,10 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
               const std::function<void(const SweepRow&)>& row);
 
 /// Names of the columns: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty
-/// where the policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed,
-/// output_error, retained_mass, a column per further measure, operations and bytes_touched where they are counted,
-/// queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes, simulated, engine,
-/// arithmetic, notes. Times are those of the computation, also where a row took the value from the cache.
+/// where the policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, stored_tokens,
+/// seed, output_error, retained_mass, a column per further measure, operations and bytes_touched where they are
+/// counted, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes, simulated,
+/// engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the cache.
 std::vector<std::string> sweepColumns(const SweepRequest& request);
 /// The row as texts, as many as there are columns; empty: no value. Texts of numbers read back to the same numbers.
 std::vector<std::string> sweepFields(const SweepRequest& request, const SweepRow& row);

@@ -225,6 +225,27 @@ private slots:
             QVERIFY2(lines[0].split(',').contains(column), column);
     }
 
+    /// SubGen keeps distinct tokens and stores a slot drawn twice twice: a table that had the one alone would flatter
+    /// it.
+    void whatIsStoredStandsBesideWhatIsKept() {
+        for (const char* command : {"measure", "sweep"})
+            for (const auto& [spec, differs] : {std::pair{"subgen@0.25", true}, {"snapkv@0.25", false}}) {
+                expectDone({command, kSample, "--policy", spec, "--layers", "3", "--out", "m.json"});
+                const QJsonArray rows = QJsonDocument::fromJson(contentOf(at("m.json"))).object()["rows"].toArray();
+                QVERIFY(!rows.isEmpty());
+                double bytes = 0;
+                for (const auto& row : rows) {
+                    const QJsonObject one = row.toObject();
+                    const double kept = one[command == QString("sweep") ? "kept_tokens" : "kept"].toDouble(),
+                                 stored = one["stored_tokens"].toDouble();
+                    QCOMPARE(kept, one["retention"].toDouble() * one["cut_token"].toInt());
+                    QVERIFY2(differs ? stored > kept + 1 : stored == kept, qPrintable(QString::number(stored)));
+                    bytes += stored / static_cast<double>(rows.size()) * 2 * 2 * 64 * 2; // KV heads, k and v, d, bf16
+                }
+                QCOMPARE(bytes, rows[0].toObject()["stored_bytes"].toDouble());
+            }
+    }
+
     void variedFormulasKeepTheirCommas() {
         expectDone({"sweep", kSample, "--policy", "score:knorm", "--retention", "0.25", "--layers", "0", "--vary",
                     "expression=max(knorm,vnorm),min(knorm,snapkv[window=16,pool_width=7])", "--out", "s.csv"});

@@ -43,6 +43,13 @@ private slots:
         QVERIFY(HeadColours(measureById("entropy"), {NAN}).numbers().empty());
     }
 
+    void headsThatAreAlikeHaveOneNumber() {
+        const std::vector<HeadColours::Number> numbers = HeadColours(measureById("entropy"), {3, NAN, 3}).numbers();
+        QCOMPARE(numbers.size(), std::size_t{1});
+        QCOMPARE(numbers[0].text, QString("3"));
+        QCOMPARE(numbers[0].place, 0.0);
+    }
+
     void signedMeasuresHaveZeroInTheMiddle() {
         const HeadColours cosine(measureById("cos_means"), {-0.1, 0.4});
         QVERIFY(same(cosine.colourOf(0), cosine.colourAt(0.5)) && same(cosine.colourOf(-0.4), cosine.colourAt(0)));

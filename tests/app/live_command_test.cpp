@@ -142,8 +142,9 @@ private slots:
             live("chatty", {"--generate", "1", "--policy", "keydiff@0.5", "--cut", "question", "--out", "t.csv"}));
         const QList<QByteArray> lines = m_program.content("t.csv").trimmed().split('\n');
         QCOMPARE(lines.size(), 3);
-        QVERIFY2(lines[0].startsWith("policy,variant,spec,retention,kept,stored_bytes,simulated,nll,kl,"), lines[0]);
-        QVERIFY2(lines[1].startsWith("full,,,1,75,,false,0.5,0.25,0.5,,forty two,"), lines[1]);
+        QVERIFY2(lines[0].startsWith("policy,variant,spec,retention,kept,stored_tokens,stored_bytes,simulated,nll,kl,"),
+                 lines[0]);
+        QVERIFY2(lines[1].startsWith("full,,,1,75,75,,false,0.5,0.25,0.5,,forty two,"), lines[1]);
         QVERIFY2(lines[2].startsWith("keydiff,"), lines[2]);
     }
 

@@ -8,9 +8,11 @@
 
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
+#include "core/capture/open_capture.h"
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
+#include "views/common/view_facts.h"
 
 using namespace kvscope;
 using kvscope::testing::Program;
@@ -53,6 +55,21 @@ class PlotSourcesTest : public QObject {
     }
 
 private slots:
+    /// The needle that the question asks for, of three; what a window writes into its figures names it by its tokens.
+    void theNeedleOfTheQuestionIsHighlighted() {
+        const Program program;
+        const auto capture = openCapture(kSample.toStdString());
+        const Session window = firstSession(*capture);
+        QVERIFY(window.selected.size() < tokensOfKind(*capture, SegmentKind::Needle).size());
+        const QStringList plot = {"plot", "token_strip", kSample, "--layer", "3", "--policy", "keydiff@0.1"};
+        const auto byDefault = done(program, plot + QStringList{"--out", "a.svg"});
+        const auto named =
+            done(program, plot + QStringList{"--select", QString::fromStdString(rangeText(window.selected)),
+                                             "--select-name", "needle", "--out", "b.svg"});
+        QCOMPARE(byDefault.out, named.out);
+        QCOMPARE(picture(program, "a.svg"), picture(program, "b.svg"));
+    }
+
     void aSessionDrawsWhatItsOptionsSay() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());

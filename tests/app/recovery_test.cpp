@@ -147,6 +147,39 @@ private slots:
         QCOMPARE(filesIn(folder), QStringList());
     }
 
+    /// It stands until it is answered, so it may lie over nothing: neither panes nor docks.
+    void anOfferHasAPlaceOfItsOwn() {
+        for (const QSize size : {QSize(1280, 720), QSize(1440, 900)}) {
+            const QTemporaryDir folder;
+            OpenWindow open(size);
+            leaveSession(open, folder);
+            const QRect before = open.window.canvases()->geometry();
+            NoticeStrip& notices = open.window.notices();
+            Recovery recovery(open.bench, notices, folder.path());
+            recovery.offer();
+            open.arrange();
+            const auto covered = [&](const QRect& place) {
+                QStringList names;
+                for (const QWidget* panel : open.window.findChildren<QWidget*>(Qt::FindDirectChildrenOnly))
+                    if (panel->isVisible() && panel != &notices && panel != open.window.menuWidget() &&
+                        panel->geometry().intersects(place))
+                        names << panel->objectName() + panel->metaObject()->className();
+                return names.join(' ');
+            };
+            QCOMPARE(covered(notices.geometry()), QString());
+            notices.show("written", NoticeStrip::Tone::Success, "Written: a.svg"); // below it, over the panels
+            open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
+            open.arrange();
+            const QFrame* offer = notices.findChild<QFrame*>("recovery");
+            QVERIFY(offer->height() >= offer->heightForWidth(offer->width()));
+            QCOMPARE(covered(offer->geometry().translated(notices.pos())), QString());
+            notices.dismiss("written");
+            notices.dismiss("recovery");
+            open.arrange();
+            QCOMPARE(open.window.canvases()->geometry(), before);
+        }
+    }
+
     void nothingIsOfferedWhereNothingWasLost() {
         const QTemporaryDir folder;
         OpenWindow open;

@@ -6,6 +6,7 @@
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
 #include "core/run/record_results.h"
+#include "core/run/stored_rows.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
@@ -163,6 +164,23 @@ private slots:
         head.storedKeys = 14;
         head.storedValues = 9;
         QCOMPARE(storedBytes(result), (14 + 9 + 30) * row);
+    }
+
+    // The bytes of a head as that many tokens with a key and a value each; what it keeps stays what it keeps.
+    void storedTokensFollowTheBytes() {
+        RunResult result = *run("keydiff", {0}).front();
+        HeadSelection& head = result.selection.heads[0];
+        QCOMPARE(meanStoredTokens(result), 15.0);
+        QVERIFY(!storedOtherwise(result, KvHeadIndex(0)));
+        head.storedKeys = 40;
+        head.storedValues = 9;
+        const double bytes = 2.0 * result.request.capture->info().headDim * 4; // of a token: float32
+        QCOMPARE(meanStoredTokens(result, KvHeadIndex(0)), 24.5);
+        QCOMPARE(meanStoredTokens(result), (24.5 + 15) / 2);
+        QCOMPARE(2 * meanStoredTokens(result) * bytes, static_cast<double>(storedBytes(result)));
+        QCOMPARE(*storedOtherwise(result, KvHeadIndex(0)), 24.5);
+        QVERIFY(!storedOtherwise(result, KvHeadIndex(1)));
+        QCOMPARE(head.attendedTokens(), 15.0);
     }
 
     // What is kept, not what was asked for: heads of a joint choice differ, and a pyramid's layers do.

@@ -1,6 +1,7 @@
 // The sweep: which rows come, in which order, what they hold, and what is refused before anything runs.
 #include "core/base/error.h"
 #include "core/run/run_grid.h"
+#include "core/run/stored_rows.h"
 #include "core/studies/sweep.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
@@ -144,6 +145,7 @@ private slots:
             QCOMPARE(row.retainedMass, meanOfNumbers(alone->fidelity->meanRetainedMass));
             QCOMPARE(row.keptTokens, static_cast<double>(alone->requested));
             QCOMPARE(row.storedBytes, storedBytes(*alone));
+            QCOMPARE(row.storedTokens, meanStoredTokens(*alone));
             QCOMPARE(row.retention * static_cast<double>(alone->visible), row.keptTokens);
         }
     }
@@ -174,6 +176,7 @@ private slots:
             QCOMPARE(field("output_error").toDouble(), row.outputError);
             QCOMPARE(field("stored_bytes").toULongLong(), row.storedBytes);
             QCOMPARE(field("kept_tokens").toDouble(), row.keptTokens);
+            QCOMPARE(field("stored_tokens").toDouble(), row.storedTokens);
             QCOMPARE(field("simulated"), "false");
             QCOMPARE(field("cut_token").toInt(), row.result->visible);
             const bool isKeydiff = field("policy") == "keydiff";

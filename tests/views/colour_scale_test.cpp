@@ -94,6 +94,47 @@ private slots:
         }
     }
 
+    /// One number stands beside the colours, where its colour is; the other colours are of no value.
+    void equalValuesHaveOneTick() {
+        const auto ticksOf = [](const ValueScale& scale) {
+            const ColourColumnSpec column = scale.column();
+            std::string texts = column.lowLabel + column.highLabel;
+            for (const Tick& tick : column.ticks) {
+                texts += (texts.empty() ? "" : " ") + tick.label;
+                if (scale.onlyValue() && tick.value != scale.place(*scale.onlyValue())) texts += " misplaced";
+            }
+            return texts;
+        };
+        QCOMPARE(ticksOf(scaleOf({249, kNaN, 249})), std::string("249"));
+        QCOMPARE(ticksOf(scaleOf({0.25})), std::string("0.250"));
+        QCOMPARE(ticksOf(scaleOf({0, 0}, true)), std::string("0"));
+        QCOMPARE(scaleOf({0, 0}, true).column().ticks[0].value, 0.5);
+        QVERIFY(!scaleOf({0.3, 0.3}, true).onlyValue()); // how far from 0 is to be seen
+        const ValueScale chosen = scaleOf({249, 249}, false, "200..300");
+        QVERIFY(!chosen.onlyValue());
+        QCOMPARE(chosen.column().highLabel, std::string("300"));
+    }
+
+    /// Beside a picture that has a range, it takes no part of what equal values have for one.
+    void equalValuesWidenNoSharedRange() {
+        const Case one = cases()[1];
+        const ParameterValues options = optionsOf(m_view, one.set);
+        ViewInput spread = inputWith(one, options), alike = spread;
+        const auto with = [](std::vector<double> values) {
+            auto data = std::make_shared<HeadGridData>();
+            data->quantity = "kept_tokens";
+            data->what = "kept tokens";
+            data->columns = 2;
+            data->rows.push_back({.layer = 0, .computed = true, .values = std::move(values)});
+            return data;
+        };
+        spread.data.value = with({100, 300});
+        alike.data.value = with({249, 249});
+        const ParameterValues shared = withCommonRange(m_view, {&alike, &spread}, options);
+        QCOMPARE(shared.text(kValueRangeOption), std::string("kept_tokens:100..300"));
+        QCOMPARE(withCommonRange(m_view, {&alike, &alike}, options), options);
+    }
+
     void signedValuesKeepZeroInTheMiddle() {
         const ValueScale scale = scaleOf({-0.5, 2}, true);
         QCOMPARE(*scale.range().low, -2.0);

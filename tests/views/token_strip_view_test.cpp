@@ -12,6 +12,8 @@
 #include "views/token_strip/strip_picture.h"
 #include "views/view.h"
 
+#include <QRegularExpression>
+
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -163,6 +165,9 @@ private slots:
         const QString share = QString::fromStdString(keptShare(*own.panes[0].result, own.kvHead));
         QVERIFY2(share.startsWith("10.1 % per query head, ") && share.endsWith(" % in union"), qPrintable(share));
         QCOMPARE(keptShare(*shared.panes[0].result, shared.kvHead), std::string("10.1 %"));
+        const ViewInput weighted = needleInput({"subgen@0.25"}); // a slot drawn twice is stored twice
+        const QString both = QString::fromStdString(keptShare(*weighted.panes[0].result, weighted.kvHead));
+        QVERIFY2(QRegularExpression("^[0-9.]+ %, stores [0-9.]+ %$").match(both).hasMatch(), qPrintable(both));
     }
 
     void aSelectionOfAnotherCutNamesItsOwn() {

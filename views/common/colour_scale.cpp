@@ -146,6 +146,10 @@ ColourColumnSpec ColourScale::column() const {
         }
     });
     std::ranges::copy(counts, spec.histogram.begin());
+    if (const auto only = onlyValue()) { // the other colours are nobody's
+        spec.ticks = {{(levelOfValue(*only) - m_columnLow) / span, endText(*only)}};
+        return spec;
+    }
     for (Tick& tick : spec.ticks) tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
@@ -168,11 +172,13 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
     if (!m_values.empty()) {
         const auto [least, most] = std::ranges::minmax_element(m_values);
         double low = *least, high = *most;
+        const bool isAlike = high - low < 1e-12 * std::max(1.0, std::abs(high));
+        if (low == high && (!isSigned || low == 0)) setOnlyValue(low); // others are read against 0
         if (isSigned) {
             high = std::max({std::abs(low), std::abs(high), 1e-12});
             low = -high;
-        } else if (high - low < 1e-12 * std::max(1.0, std::abs(high))) {
-            high = low + std::max(1.0, std::abs(low)); // all alike; beyond 2^53 a 1 more changes nothing
+        } else if (isAlike) {
+            high = low + std::max(1.0, std::abs(low)); // beyond 2^53 a 1 more changes nothing
         }
         setEnds(low, high);
     }
@@ -199,12 +205,13 @@ ParameterValues withCommonRange(const View& view, const std::vector<const ViewIn
     for (const ViewInput* input : inputs) {
         const auto scale = view.colourScale(*input, options);
         if (!scale) continue;
-        const ValueRange own = scale->range();
+        ValueRange own = scale->range();
+        if (const auto only = scale->onlyValue()) own.low = own.high = only;
         if (scales++ > 0 && own.quantity != common.quantity) return options;
         common = {std::min(common.low.value_or(INFINITY), exact(*own.low)),
                   std::max(common.high.value_or(-INFINITY), exact(*own.high)), own.quantity};
     }
-    if (scales > 1) options.setText(kValueRangeOption, common.text());
+    if (scales > 1 && *common.low < *common.high) options.setText(kValueRangeOption, common.text());
     return options;
 }
 
@@ -217,6 +224,10 @@ PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     const auto [below, above] = scale.sharesBeyond();
     const ValueRange range = scale.range();
     PointFacts facts;
+    if (const auto only = scale.onlyValue()) {
+        facts.rows = {{"all " + scale.owners(), formatBound(*only)}};
+        return facts;
+    }
     facts.rows = {
         {"here", formatBound(roundedValue(scale.valueAt(*place)))},
         {"colours from",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,7 +30,9 @@ public:
     /// What has the values, in the plural ("cells").
     const std::string& owners() const { return m_owners; }
 
-    ValueRange range() const;           ///< as the colours run
+    ValueRange range() const; ///< as the colours run
+    /// The value of all that is shown where all are alike and no range is chosen: the colours then run anywhere.
+    std::optional<double> onlyValue() const { return m_chosen ? std::nullopt : m_onlyValue; }
     double valueAt(double place) const; ///< at a place of the column, 0 bottom .. 1 top, clamped to the column
     /// The range that colours all values but this share of them at each end; ends as `range`.
     std::pair<double, double> middle(double leftOut) const;
@@ -40,6 +43,7 @@ protected:
     ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted);
     /// Colours and column both run between these levels until a range is chosen.
     void setEnds(double low, double high);
+    void setOnlyValue(double value) { m_onlyValue = value; }
     void stretchColumn(double below, double above); ///< by so many levels: what lies beyond the colours is seen
     /// The chosen ends where they mean something on this scale; the column grows to hold them.
     void choose(const ValueRange& chosen);
@@ -67,6 +71,7 @@ private:
     bool m_inverted = false, m_chosen = false;
     double m_low = 0, m_high = 1;             ///< levels at the ends of the colours
     double m_columnLow = 0, m_columnHigh = 1; ///< levels at the ends of the column, which reaches further
+    std::optional<double> m_onlyValue;
 };
 
 /// The scale of a list of values, from the smallest to the largest; signed ones in red and blue about 0. NaN is left

@@ -1,6 +1,7 @@
 // Facts that several views read off the same input: states of tokens, counts, the words of captions.
 #include "views/common/view_facts.h"
 
+#include "core/run/stored_rows.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -103,6 +104,7 @@ std::string keptShare(const RunResult& result, KvHeadIndex head) {
     const HeadSelection& chosen = headOf(result, head);
     const auto percent = [&](double tokens) { return formatPercent(tokens / static_cast<double>(result.visible)); };
     const std::string own = percent(chosen.attendedTokens());
+    if (const auto stored = storedOtherwise(result, head)) return fmt::format("{}, stores {}", own, percent(*stored));
     return chosen.queryHeads.empty()
                ? own
                : fmt::format("{} per query head, {} in union", own, percent(static_cast<double>(chosen.kept.size())));

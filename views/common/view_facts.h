@@ -57,7 +57,7 @@ std::string quotedToken(const ViewInput& input, TokenIndex token);
 /// The words after "selected": the selection's name, or "selected".
 std::string selectionWord(const TokenFocus& focus);
 
-/// "25.0 %": kept share of the tokens before the cut.
+/// "25.0 %", or "51.0 %, stores 67.0 %" where they differ: kept share of the tokens before the cut.
 std::string keptShare(const RunResult& result, KvHeadIndex head);
 /// "249 tokens (25.0 %)": what a head keeps of the tokens before the cut.
 std::string keptBudget(const RunResult& result, KvHeadIndex head);

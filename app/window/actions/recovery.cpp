@@ -118,8 +118,7 @@ void Recovery::offer() {
 }
 
 void Recovery::showOffer() {
-    m_notices.show("recovery", NoticeStrip::Tone::Error, m_offer, tr("Restore"), // it stays
-                   [this] { restore(); });
+    m_notices.show("recovery", NoticeStrip::Tone::Offer, m_offer, tr("Restore"), [this] { restore(); });
 }
 
 void Recovery::restore() {

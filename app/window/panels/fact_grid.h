@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+class QBoxLayout;
 class QLabel;
 class QVBoxLayout;
 
@@ -15,7 +16,8 @@ namespace kvscope {
 
 class LiveNumber;
 
-/// Facts as name left and value right. Labels are reused, so that a drag does not flicker.
+/// Facts as name left and value right, or below the name where it is too narrow for both: a name may wrap, a number is
+/// never cut. Labels are reused, so that a drag does not flicker.
 class FactGrid : public QWidget {
     Q_OBJECT
 
@@ -24,12 +26,18 @@ public:
 
     explicit FactGrid(QWidget* parent = nullptr, Clock& clock = machineClock());
     void show(const Facts& facts, bool areOutdated = false);
+    QSize minimumSizeHint() const override; ///< as wide as the longest value
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     struct Row {
         QLabel* name;
         LiveNumber* value;
+        QBoxLayout* line;
     };
+    void stack(); ///< values of the rows that are too narrow for both
     Clock& m_clock;
     QVBoxLayout* m_column;
     std::vector<Row> m_rows;

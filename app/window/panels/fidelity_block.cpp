@@ -8,6 +8,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "core/run/head_means.h"
+#include "core/run/stored_rows.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
@@ -18,8 +19,12 @@
 
 namespace kvscope {
 
+// "131,072 tokens (100.0 %)" fits into the narrowest panel (200) beside its scroll bar with the smaller inset.
+constexpr int kNarrow = 224;
+constexpr QMargins kInset(18, 10, 16, 10), kNarrowInset(8, 10, 6, 10); // design pixels
+
 FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
-    auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10}, 6);
+    auto* column = makeLayout<QVBoxLayout>(this, kInset, 6);
     setObjectName("panelBody");
     m_caption = added(column, new CaptureCaption(m_workbench, 1, this));
     auto* lead = innerLayout<QHBoxLayout>(column, {}, 14);
@@ -50,6 +55,12 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
 void FidelityBlock::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
     refresh();
+}
+
+void FidelityBlock::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    const QMargins inset = width() < px(kNarrow) ? kNarrowInset : kInset;
+    layout()->setContentsMargins(px(inset.left()), px(inset.top()), px(inset.right()), px(inset.bottom()));
 }
 
 QWidget* FidelityBlock::buildWarning() {
@@ -88,6 +99,8 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(tr("Budget"), fromUtf8(formatBudget(result.requested, result.visible)));
         facts.emplace_back(tr("Kept"), fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));
+        if (const auto stored = storedOtherwise(result, input.kvHead))
+            facts.emplace_back(tr("Stored, as tokens"), fromUtf8(formatBudget(std::llround(*stored), result.visible)));
         if (!chosen.queryHeads.empty())
             facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()),
                                countText(std::ssize(chosen.kept)));

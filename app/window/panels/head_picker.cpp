@@ -267,6 +267,7 @@ Colour HeadColours::colourAt(double place) const {
 std::vector<HeadColours::Number> HeadColours::numbers() const {
     if (m_isError) return errorNumbers();
     if (m_scale.isEmpty()) return {};
+    if (const auto only = m_scale.onlyValue()) return {{m_scale.place(*only), fromUtf8(formatBound(*only))}};
     const ValueRange range = m_scale.range();
     std::vector<Number> numbers{{0, fromUtf8(formatBound(*range.low))}, {1, fromUtf8(formatBound(*range.high))}};
     if (m_scale.isSigned()) {

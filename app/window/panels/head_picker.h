@@ -30,7 +30,8 @@ public:
         double place = 0;
         QString text;
     };
-    /// Numbers below the bar in order of importance: the ends, then those between. None without a range.
+    /// Numbers below the bar in order of importance: the ends, then those between; one where all are alike. None
+    /// without a range.
     std::vector<Number> numbers() const;
 
 private:

@@ -32,6 +32,7 @@ Look lookOf(NoticeStrip::Tone tone, bool offersSomething) {
     const Theme& theme = chrome();
     const std::chrono::seconds reading(offersSomething ? 20 : 8);
     switch (tone) {
+    case Offer: return {"warning", "warning", theme.warning, {}};
     case Progress: return {"notice", "info", theme.text2, {}};
     case Success: return {"success", "check", theme.ok, reading};
     case Notice: return {"notice", "info", theme.text2, reading};
@@ -79,7 +80,8 @@ void NoticeStrip::show(const QString& id, Tone tone, const QString& message, con
 
 void NoticeStrip::show(const QString& id, Tone tone, const QString& message, std::vector<Action> actions) {
     dismiss(id);
-    auto& notice = *m_notices.emplace_back(std::make_unique<Notice>());
+    const auto at = tone == Tone::Offer ? m_notices.begin() : m_notices.end();
+    auto& notice = **m_notices.insert(at, std::make_unique<Notice>());
     notice.id = id;
     notice.message = message;
     notice.tone = tone;
@@ -114,7 +116,7 @@ void NoticeStrip::build(Notice& notice) {
     }
     auto* close = added(layout, iconButton("close", tr("Close this message"), row));
     connect(close, &QToolButton::clicked, this, [this, id = notice.id] { dismiss(id); });
-    m_rows->addWidget(row);
+    m_rows->insertWidget(notice.tone == Tone::Offer ? 0 : -1, row);
     row->show(); // a hidden row has no height in the layout
 }
 
@@ -145,8 +147,9 @@ QStringList NoticeStrip::messages() const {
     return found;
 }
 
-void NoticeStrip::placeBelow(int top) {
+void NoticeStrip::placeBelow(int top, QWidget* room) {
     m_top = top;
+    m_room = room;
     place();
 }
 
@@ -159,10 +162,19 @@ void NoticeStrip::restyle() {
     place();
 }
 
+void NoticeStrip::makeRoom(int width) {
+    int height = 0;
+    for (const auto& notice : m_notices)
+        if (notice->tone == Tone::Offer) height += px(height == 0 ? 14 : 6) + notice->row->heightForWidth(width);
+    if (m_room) m_room->setFixedHeight(height);
+}
+
 void NoticeStrip::place() {
-    if (!parentWidget() || m_notices.empty()) return;
-    m_rows->activate();
+    if (!parentWidget()) return;
     const int width = std::min(parentWidget()->width() - 2 * px(16), px(720));
+    makeRoom(width);
+    if (m_notices.empty()) return;
+    m_rows->activate();
     const int height =
         m_rows->hasHeightForWidth() ? m_rows->totalHeightForWidth(width) : m_rows->totalSizeHint().height();
     QRect there((parentWidget()->width() - width) / 2, m_top + px(8), width, height);

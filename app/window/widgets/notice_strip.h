@@ -2,6 +2,7 @@
 
 #include "app/workbench/clock.h"
 
+#include <QPointer>
 #include <QString>
 #include <QWidget>
 
@@ -13,13 +14,14 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// Messages as rows over the top of the panels, never as a modal box: they move nothing. Each may offer actions and can
-/// be closed; all but errors and progress leave by themselves, unless the pointer is on them.
+/// Messages as rows over the top of the panels, never as a modal box: they move nothing, but for an offer, which may
+/// stand as long as one works and so has a place of its own above the panels. Each may offer actions and can be closed;
+/// all but offers, errors and progress leave by themselves, unless the pointer is on them.
 class NoticeStrip : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Tone { Progress, Success, Notice, Warning, Error };
+    enum class Tone { Offer, Progress, Success, Notice, Warning, Error };
     struct Action {
         QString text;
         std::function<void()> run;
@@ -36,8 +38,10 @@ public:
     void dismiss(const QString& id);
     QStringList messages() const; ///< from the top, for tests and screen readers
 
-    void placeBelow(int top); ///< in the middle of the parent widget's width; at its foot while that hides the focus
-    void restyle();           ///< the theme or the scale has changed
+    /// In the middle of the parent widget's width; at its foot while that hides the focus. `room` lies below `top` and
+    /// gets the height of the offers.
+    void placeBelow(int top, QWidget* room);
+    void restyle(); ///< the theme or the scale has changed
 
 protected:
     bool event(QEvent* event) override;
@@ -47,12 +51,14 @@ private:
     struct Notice;
     void build(Notice& notice);
     void place();
+    void makeRoom(int width);
     bool hidesFocus(const QRect& there) const; ///< more than half of what has it
 
     Clock& m_clock;
     QVBoxLayout* m_rows;
-    std::vector<std::unique_ptr<Notice>> m_notices; ///< from the top
+    std::vector<std::unique_ptr<Notice>> m_notices; ///< from the top: offers first
     int m_top = 0;
+    QPointer<QWidget> m_room;
 };
 
 } // namespace kvscope

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import socket
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ class OpenModel:
 
 
 def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
-    """What `model/inspect` answers. Errors (LiveError): there is no such model on this machine, or none with heads."""
+    """What `model/inspect` answers. Errors (LiveError): the worker's machine has no such model, or it has no heads."""
     config = config_of(path, revision)
     try:
         heads, kv_heads, width, value_width = head_sizes(config)
@@ -83,9 +84,11 @@ def config_of(path: str, revision: str | None) -> Any:
             ) from error
         raise LiveError(
             NOT_DOWNLOADED,
-            f"there is no model {path} on this machine",
+            f"there is no model {path} on {socket.gethostname()}, where the worker runs",  # which may be behind ssh
             path,
-            "Name a folder that is there" if path[0] in "/.~" else f"Name a folder, or download it: hf download {path}",
+            "Name a folder that is there"
+            if path[0] in "/.~"
+            else f"Name a folder, or download it there: hf download {path}",
             id=path,
         ) from error
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import socket
 import threading
 from typing import Any
 
@@ -295,7 +296,7 @@ def test_what_is_refused() -> None:
     weights = [*about, {"name": "numerator"}]
     ones = np.ones(2 * CUT, "<f4")
     cases: list[tuple[str, dict[str, Any], tuple[bytes, ...], int, str]] = [
-        ("model/inspect", {"path": "no/such-model"}, (), -32052, "there is no model no/such-model on this machine"),
+        ("model/inspect", {"path": "no/such-model"}, (), -32052, f"no model no/such-model on {socket.gethostname()}, "),
         ("model/open", {"path": "no/such-model"}, (), -32052, "there is no model"),
         ("text/tokenize", {"model_id": "m9", "segments": []}, (), -32054, "there is no open model m9"),
         ("context/read", {"model_id": "m1", "ids": [0, 97], "segments": [], "cut": 1}, (), -32602, "0 to 96"),

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "core/run/run.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace kvscope {
+
+/// Rows of the cache that a KV head stores. Duplicates count, also those of query heads with sets of their own; a token
+/// that is only in the denominator's sample stores no value.
+struct StoredRows {
+    std::uint64_t keys = 0, values = 0;
+};
+StoredRows storedRowsOf(const HeadSelection& head);
+
+/// The same as so many tokens with a key and a value each, which is what a budget pays for. Estimators that store
+/// weighted entries store more or less than the distinct tokens that they keep.
+double storedTokens(const HeadSelection& head, const CaptureInfo& info);
+/// With this KV head, or the mean over all KV heads. Those that a recorded list leaves out do not count; NaN if none is
+/// left.
+double meanStoredTokens(const RunResult& result, std::optional<KvHeadIndex> head = {});
+/// Of a KV head whose list is weighted so that it stores another number of tokens than it keeps; nothing for others,
+/// and where query heads have sets of their own.
+std::optional<double> storedOtherwise(const RunResult& result, KvHeadIndex head);
+
+} // namespace kvscope
