@@ -16,7 +16,7 @@ if(KVSCOPE_SANITIZE)
 endif()
 
 # kvscope_library(NAME PUBLIC libs... PRIVATE libs... HEADERS headers...): a static library of every .cpp of the current folder.
-# HEADERS are precompiled for it; default: those that the base has precompiled.
+# HEADERS are precompiled for it; default: kvscope_reuse_headers.
 function(kvscope_library name)
   cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;HEADERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -31,6 +31,13 @@ function(kvscope_library name)
   if(ARG_HEADERS)
     target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
   else()
+    kvscope_reuse_headers(${name})
+  endif()
+endfunction()
+
+# The headers that the base has precompiled. Sanitizer builds, like Clang's, do without, so that no source lacks an include.
+function(kvscope_reuse_headers name)
+  if(NOT KVSCOPE_SANITIZE)
     target_precompile_headers(${name} REUSE_FROM kvscope_base)
   endif()
 endfunction()
