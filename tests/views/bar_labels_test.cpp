@@ -138,7 +138,7 @@ private slots:
              {Case{&viewById("head_grid"), {}}, Case{&viewById("head_grid"), {{"quantity", "kept_tokens"}}},
               Case{&viewById("phase_map"), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}}}) {
             const ParameterValues options = optionsOf(*one.view, one.set);
-            const Scene scene = one.view->buildScene(inputFor(*one.view, {"snapkv@0.25"}, options), options,
+            const Scene scene = one.view->buildScene(inputFor(*one.view, {"pyramidkv@0.25"}, options), options,
                                                      viewport(700, 420, m_text));
             QSet<QString> notations;
             int numbers = 0, ends = 0;
