@@ -1,3 +1,4 @@
+// JSON between text and values.
 #include "core/base/json/json_text.h"
 
 #include "core/base/atomic_file.h"

@@ -1,3 +1,4 @@
+// The symmetric eigenproblem, by Eigen.
 #include "core/engine/cpu/symmetric_eigen.h"
 
 #include <Eigen/Eigenvalues>
