@@ -104,7 +104,7 @@ Lesson readLesson(const Json& json, const Session& session) {
 std::optional<Lesson> lessonOf(const Session& session) {
     if (session.lesson.empty()) return std::nullopt;
     try {
-        return readLesson(parsedOrderedJson(session.lesson), session);
+        return readLesson(ownJson(session.lesson), session);
     } catch (const Json::exception& wrong) {
         refuse(std::string("is incomplete: ") + wrong.what(), "");
     }
@@ -113,7 +113,7 @@ std::optional<Lesson> lessonOf(const Session& session) {
 void noteStart(Session& session) {
     Json lesson = parsedOrderedJson(session.lesson);
     if (!lesson.is_object() || lesson.contains("start")) return;
-    lesson["start"] = parsedOrderedJson(settingText(session));
+    lesson["start"] = ownJson(settingText(session));
     session.lesson = jsonLine(lesson);
 }
 
@@ -209,7 +209,7 @@ void setBackOptions(Json& setting, const Json& start) {
 }
 
 void writeDifference(Json& json, const Session& of, const Json& start) {
-    Json setting = parsedOrderedJson(settingText(of));
+    Json setting = ownJson(settingText(of));
     setBackOptions(setting, start);
     for (const auto& [key, value] : setting.items())
         if (!start.contains(key) || start.at(key) != value) json[key] = value;
@@ -245,14 +245,14 @@ Session sessionWith(const Lesson& lesson, const Session& of) {
     Session session = of;
     applySetting(session, lesson.start);
     session.layout = WindowLayout::Teach;
-    Json json = of.lesson.empty() ? Json::object() : parsedOrderedJson(of.lesson);
+    Json json = of.lesson.empty() ? Json::object() : ownJson(of.lesson);
     json.erase("start"); // the session itself
     json["title"] = lesson.title;
     json["group"] = lesson.group;
     json["text"] = lesson.text;
     json["views"] = lesson.views;
     json["stops"] = Json::array();
-    const Json start = parsedOrderedJson(settingText(session));
+    const Json start = ownJson(settingText(session));
     for (const LessonStop& stop : lesson.stops) json["stops"].push_back(stopOf(stop, start));
     json.erase("question");
     if (!lesson.question.empty()) json["question"] = questionOf(lesson, start);

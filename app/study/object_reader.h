@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/base/error.h"
-
 #include "core/base/json/json_text.h"
 
 #include <nlohmann/json.hpp>

@@ -232,13 +232,13 @@ Json toJson(const Session& session, const fs::path& folder) {
     if (session.live.text().empty())
         json["capture"] = relativeTo(folder, session.capturePath);
     else
-        json["live"] = parsedOrderedJson(session.live.text());
+        json["live"] = ownJson(session.live.text());
     writeSetting(json, session, folder);
     json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
     if (!session.compared.path.empty()) json["compared"] = writeCompared(session, folder);
     json["layout"] = wordOf(kLayouts, session.layout);
     json["look"] = writeLook(session.look);
-    if (!session.lesson.empty()) json["lesson"] = lessonTo(folder, parsedOrderedJson(session.lesson));
+    if (!session.lesson.empty()) json["lesson"] = lessonTo(folder, ownJson(session.lesson));
     return json;
 }
 
@@ -319,7 +319,7 @@ std::string settingText(const Session& session) {
 }
 
 void readSetting(const std::string& text, Session& session) {
-    ObjectReader reader(parsedOrderedJson(text), {}, {});
+    ObjectReader reader(ownJson(text), {}, {});
     readPlaceInCapture(reader, session);
     readPanes(reader, session, {});
     reader.with("view_options", [&](const Json& v) {

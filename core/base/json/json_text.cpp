@@ -38,6 +38,8 @@ nlohmann::ordered_json parsedOrderedJson(std::string_view text) {
     return nlohmann::ordered_json::parse(text, nullptr, false);
 }
 
+nlohmann::ordered_json ownJson(std::string_view text) { return nlohmann::ordered_json::parse(text); }
+
 std::string jsonLine(const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -15,12 +15,13 @@ void checkNesting(std::string_view json, const std::string& path);
 /// readWholeFile, checked.
 std::string readJsonText(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);
 
-// The parser and the writer of nlohmann-json take the compiler seconds in every source that calls them: these are
-// theirs.
+// Sources call nlohmann-json's parser and writer through these functions, because compiling them takes seconds.
 
 /// Discarded (is_discarded()) for a text that is no JSON.
 nlohmann::json parsedJson(std::string_view text);
 nlohmann::ordered_json parsedOrderedJson(std::string_view text);
+/// Of a text that the program wrote itself. Throws nlohmann::json::parse_error for one that is no JSON.
+nlohmann::ordered_json ownJson(std::string_view text);
 
 /// On one line, or on many: U+FFFD for bytes that are no UTF-8, null for what is no finite number.
 std::string jsonLine(const nlohmann::json& json);

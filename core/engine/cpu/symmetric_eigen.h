@@ -10,7 +10,7 @@ struct SymmetricEigen {
     Eigen::MatrixXd vectors; ///< [d, d]
 };
 
-// Eigen's solver, which takes the compiler 13 seconds in every source that names it.
+// By Eigen's solver, here alone: compiling it takes 13 seconds.
 SymmetricEigen symmetricEigen(const Eigen::MatrixXd& symmetric);
 Eigen::VectorXd symmetricEigenvalues(const Eigen::MatrixXd& symmetric); ///< [d], ascending
 
