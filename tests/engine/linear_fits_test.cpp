@@ -60,7 +60,7 @@ private slots:
         const std::array<std::int64_t, 2> sizes = {256, 512};
         QCOMPARE(fitLinearWorks(*m_engine, sizes, "keydiff/*", 1e9), 0);
         QCOMPARE(fitLinearWorks(*m_engine, sizes, "keydiff/*", -1e9), 1);
-        QVERIFY_EXCEPTION_THROWN(fitLinearWorks(*m_engine, sizes, "no such work", 1), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, fitLinearWorks(*m_engine, sizes, "no such work", 1));
     }
 };
 

@@ -198,7 +198,7 @@ private slots:
         } catch (const Error& error) {
             QVERIFY(QString(error.what()).contains("token 2 in head 0"));
         }
-        QVERIFY_EXCEPTION_THROWN(topOf({kNaN}, 1, 1), Error); // also where it is protected
+        QVERIFY_THROWS_EXCEPTION(Error, topOf({kNaN}, 1, 1)); // also where it is protected
     }
 
     void movesColumns() {

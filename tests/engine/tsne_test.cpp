@@ -357,9 +357,9 @@ private slots:
         const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
             if (++reports == 10) stop.request_stop();
         });
-        QVERIFY_EXCEPTION_THROWN((void)tsne(affinities, {.iterations = 1000}, {}, checkpoint), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, (void)tsne(affinities, {.iterations = 1000}, {}, checkpoint));
         QCOMPARE(reports, 10);
-        QVERIFY_EXCEPTION_THROWN((void)tsneAffinities(clouds(5, 200, 4, 2, 3), 20, {}, checkpoint), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, (void)tsneAffinities(clouds(5, 200, 4, 2, 3), 20, {}, checkpoint));
     }
 };
 

@@ -356,13 +356,12 @@ private slots:
         const Fixture fixture;
         const HostTensor keys{Shape{1, 3, 1}, {1, std::nanf(""), 2}};
         const CentersRequest request{.count = 2, .first = {0}};
-        QVERIFY_EXCEPTION_THROWN(fixture.engine->greedyCenters(fixture.engine->upload(keys), request, {}), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, fixture.engine->greedyCenters(fixture.engine->upload(keys), request, {}));
         QCOMPARE(fixture.device->calls["greedyCenters"], 1);
         std::stop_source stop;
         stop.request_stop();
-        QVERIFY_EXCEPTION_THROWN(
-            fixture.engine->rowNorms(fixture.engine->upload(someRows(1, 9, 2)), Checkpoint(stop.get_token())),
-            Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, fixture.engine->rowNorms(fixture.engine->upload(someRows(1, 9, 2)),
+                                                                     Checkpoint(stop.get_token())));
         QVERIFY(fixture.engine->state().notice.empty());
     }
 

@@ -88,7 +88,7 @@ private slots:
     // c = 1/2 with equal tokens: |y| = 1 > c at the second token, whatever the draw.
     void failIsRefusedInTheEnd() {
         const TestLayer layer = zeroKeys(std::vector<Values>(16, Values{1}));
-        QVERIFY_EXCEPTION_THROWN(m_bench.run("balancekv_stream:manual,c=0.5,batch=16,on_overflow=fail", layer), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, m_bench.run("balancekv_stream:manual,c=0.5,batch=16,on_overflow=fail", layer));
         (void)m_bench.run("balancekv_stream:manual,c=0.5,batch=16", layer); // clips
     }
 

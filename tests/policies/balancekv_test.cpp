@@ -332,7 +332,7 @@ private slots:
         }
         TestLayer broken = layerOf(70);
         broken.keys.data[100] = std::nanf("");
-        QVERIFY_EXCEPTION_THROWN(m_bench.run("balancekv,sink=0,recent=0,rounds=1", broken), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, m_bench.run("balancekv,sink=0,recent=0,rounds=1", broken));
     }
 
     // 1.5: of many +e and one -e, the odd one and its neighbours are protected; equal keys protect none.

@@ -272,7 +272,7 @@ private slots:
             last = done / total;
             if (last > 0.5) source.request_stop();
         });
-        QVERIFY_EXCEPTION_THROWN(m_bench.run("keydiff,prompt_block=8@20t", layer, watching), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, m_bench.run("keydiff,prompt_block=8@20t", layer, watching));
         QVERIFY(last > 0.5 && last < 0.8);
     }
 

@@ -146,7 +146,7 @@ private slots:
         }
     }
 
-    void blocksAreRefused() { QVERIFY_EXCEPTION_THROWN(PolicySpec::parse("pyramidkv,prompt_block=8"), Error); }
+    void blocksAreRefused() { QVERIFY_THROWS_EXCEPTION(Error, PolicySpec::parse("pyramidkv,prompt_block=8")); }
 
 private:
     PolicyBench m_bench;

@@ -343,7 +343,7 @@ private slots:
         const RunRequest request = requestOf(someCapture(), "keydiff");
         std::stop_source stop;
         stop.request_stop();
-        QVERIFY_EXCEPTION_THROWN(fixture.runner.run(request, Checkpoint(stop.get_token())), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, fixture.runner.run(request, Checkpoint(stop.get_token())));
         QVERIFY(fixture.run(request)->fidelity);
     }
 

@@ -304,10 +304,10 @@ private slots:
 
     void whatCannotBeMeasuredIsRefused() {
         Fixture fixture("exact@1"); // has no scores
-        QVERIFY_EXCEPTION_THROWN(fixture.get("score_correlation"), Error);
-        QVERIFY_EXCEPTION_THROWN(fixture.get("output_eror"), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, fixture.get("score_correlation"));
+        QVERIFY_THROWS_EXCEPTION(Error, fixture.get("output_eror"));
         fixture.capture->captureInfo.layers.front().hasOutputProjection = false;
-        QVERIFY_EXCEPTION_THROWN(fixture.get("layer_error_wo"), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, fixture.get("layer_error_wo"));
     }
 };
 

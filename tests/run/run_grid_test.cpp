@@ -90,7 +90,7 @@ private slots:
         const std::vector<GridPoint> points = {
             {requestOf("exact")}, refused("no such value", -1), {requestOf("exact")}};
         Seen seen;
-        QVERIFY_EXCEPTION_THROWN(runGrid(m_runner, points, {}, seen.sink(false)), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, runGrid(m_runner, points, {}, seen.sink(false)));
         QCOMPARE(seen.texts, QStringList("0:exact"));
     }
 
@@ -126,7 +126,7 @@ private slots:
         const auto stopAtTwo = [&](std::size_t, const auto&, const Checkpoint&) {
             if (++finished == 2) stop.request_stop();
         };
-        QVERIFY_EXCEPTION_THROWN(runGrid(m_runner, points, Checkpoint(stop.get_token()), {stopAtTwo}), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, runGrid(m_runner, points, Checkpoint(stop.get_token()), {stopAtTwo}));
         QCOMPARE(finished, 2);
     }
 

@@ -74,11 +74,9 @@ private slots:
 
     void failureLeavesNothing() {
         StageCache cache(30);
-        QVERIFY_EXCEPTION_THROWN(cache.get<int>("a", {},
-                                                []() -> StageCache::Made<int> {
-                                                    throw Error({"no", {}, {}, {}});
-                                                }),
-                                 Error);
+        QVERIFY_THROWS_EXCEPTION(Error, cache.get<int>("a", {}, []() -> StageCache::Made<int> {
+            throw Error({"no", {}, {}, {}});
+        }));
         QCOMPARE(*cache.get<int>("a", {}, [] { return made(2); }), 2);
     }
 
@@ -121,7 +119,7 @@ private slots:
         started.get_future().wait();
         auto second = std::async(std::launch::async, [&] { return *cache.get<int>("a", {}, [] { return made(6); }); });
         release.set_value();
-        QVERIFY_EXCEPTION_THROWN(first.get(), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, first.get());
         QCOMPARE(second.get(), 6);
     }
 
@@ -160,7 +158,7 @@ private slots:
         started.get_future().wait();
         std::stop_source stop;
         stop.request_stop();
-        QVERIFY_EXCEPTION_THROWN(cache.get<int>("a", Checkpoint(stop.get_token()), [] { return made(6); }), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, cache.get<int>("a", Checkpoint(stop.get_token()), [] { return made(6); }));
         release.set_value();
         first.get();
         QCOMPARE(*cache.get<int>("a", {}, [] { return made(6); }), 5);

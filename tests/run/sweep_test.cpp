@@ -235,11 +235,10 @@ private slots:
         QVERIFY(grows);
         QCOMPARE(last, 1.0);
         int rows = 0;
-        QVERIFY_EXCEPTION_THROWN(runSweep(fixture.runner, request, Checkpoint(stop.get_token()),
-                                          [&](const SweepRow&) {
-                                              if (++rows == 3) stop.request_stop();
-                                          }),
-                                 Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled,
+                                 runSweep(fixture.runner, request, Checkpoint(stop.get_token()), [&](const SweepRow&) {
+                                     if (++rows == 3) stop.request_stop();
+                                 }));
         QCOMPARE(rows, 3);
     }
 
@@ -346,13 +345,11 @@ private slots:
         auto watched = std::make_shared<WatchedCapture>(1);
         watched->readsUntilStopped(LayerIndex(1));
         std::stop_source stop;
-        QVERIFY_EXCEPTION_THROWN(runSweep(LayerRunner(makeCpuEngine(1)), watchedSweep(watched),
-                                          Checkpoint(stop.get_token()),
-                                          [&](const SweepRow&) {
-                                              QVERIFY(watched->waitForRead(LayerIndex(1)));
-                                              stop.request_stop();
-                                          }),
-                                 Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, runSweep(LayerRunner(makeCpuEngine(1)), watchedSweep(watched),
+                                                     Checkpoint(stop.get_token()), [&](const SweepRow&) {
+                                                         QVERIFY(watched->waitForRead(LayerIndex(1)));
+                                                         stop.request_stop();
+                                                     }));
     }
 };
 

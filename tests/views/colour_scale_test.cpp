@@ -263,8 +263,8 @@ private slots:
     void rangesOfOtherThingsAreRefused() {
         for (const View* view :
              {&viewById("head_grid"), &viewById("phase_map"), &viewById("key_projection"), &viewById("walk")}) {
-            QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "weight:0..1"}}), Error);
-            QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "1..0"}}), Error);
+            QVERIFY_THROWS_EXCEPTION(Error, optionsOf(*view, {{"range", "weight:0..1"}}));
+            QVERIFY_THROWS_EXCEPTION(Error, optionsOf(*view, {{"range", "1..0"}}));
             QCOMPARE(optionsOf(*view, {{"range", "0..1"}}).text("range"), std::string("0..1"));
         }
         // Winners and states have no scale, so there is no range to choose.

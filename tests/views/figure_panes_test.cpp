@@ -38,7 +38,7 @@ public:
 private slots:
     void noPaneIsRefused() {
         const ViewInput input = needleInput({});
-        QVERIFY_EXCEPTION_THROWN(buildFigure(m_view, input, optionsOf(m_view), {}, viewport(600, 420, m_text)), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, buildFigure(m_view, input, optionsOf(m_view), {}, viewport(600, 420, m_text)));
     }
 
     void panesStandWhereTheyAreLargest_data() {

@@ -228,7 +228,7 @@ private slots:
                     if (seeds.size() == 4) stop.request_stop();
                 });
         };
-        QVERIFY_EXCEPTION_THROWN(cancelAfterFour(), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, cancelAfterFour());
         QCOMPARE(seeds, (std::vector<int>{1, 2, 3, 4}));
     }
 

@@ -105,8 +105,8 @@ private slots:
             QCOMPARE(MapCell::parse(text)->text(), std::string(text));
         QVERIFY(!MapCell::parse("none"));
         for (const char* text : {"", "920", "920,", ",3", "a,b", "5-3,2", "-1,2", "1,2,3", "1.5,2"})
-            QVERIFY_EXCEPTION_THROWN(optionsOf(m_view, {{"cell", text}}), Error);
-        QVERIFY_EXCEPTION_THROWN(optionsOf(m_view, {{"around", "10"}}), Error); // no middle
+            QVERIFY_THROWS_EXCEPTION(Error, optionsOf(m_view, {{"cell", text}}));
+        QVERIFY_THROWS_EXCEPTION(Error, optionsOf(m_view, {{"around", "10"}})); // no middle
     }
 
     // A click on a pixel of a pooled map locks the cell that the pixel shows.

@@ -72,7 +72,7 @@ private slots:
             QCOMPARE(ValueRange::parse(text).text(), std::string(text));
         for (const char* text : {"", "0.1", "0.2..0.1", "0.1..0.1", "..", "weight:..", "a..b", "0.1..x", "nan..1",
                                  "0..inf", "weights:0..1"})
-            QVERIFY_EXCEPTION_THROWN(optionsOf(m_view, {{"range", text}}), Error);
+            QVERIFY_THROWS_EXCEPTION(Error, optionsOf(m_view, {{"range", text}}));
         QCOMPARE(formatBound(1e-4), std::string("1e−4"));
         QCOMPARE(formatBound(3.124e-5), std::string("3.12e−5"));
         QCOMPARE(formatBound(-0.25), std::string("−0.25"));

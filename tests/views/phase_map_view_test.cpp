@@ -194,7 +194,7 @@ private slots:
                     if (++parts == 3) stop.request_stop();
                 });
         };
-        QVERIFY_EXCEPTION_THROWN(cancelAfterThree(), Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, cancelAfterThree());
         QCOMPARE(parts, 3);
     }
 

@@ -243,8 +243,8 @@ private slots:
                 QVERIFY(oklab(colourMap(map, i / 255.0))[0] > oklab(colourMap(map, (i - 1) / 255.0))[0] - 0.004);
         QVERIFY(colourMap("rdbu", 0).b > colourMap("rdbu", 0).r); // negative is blue
         QVERIFY(colourMap("rdbu", 1).r > colourMap("rdbu", 1).b);
-        QVERIFY_EXCEPTION_THROWN(colourMap("rainbow", 0.5), Error);
-        QVERIFY_EXCEPTION_THROWN(themeByName("solarised"), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, colourMap("rainbow", 0.5));
+        QVERIFY_THROWS_EXCEPTION(Error, themeByName("solarised"));
     }
 
     void blendingIsStraight() {

@@ -193,9 +193,8 @@ private slots:
             seen.push_back(done / total);
             if (seen.back() > 0.4) stop.request_stop();
         });
-        QVERIFY_EXCEPTION_THROWN(
-            (void)makerFor(view())->make(runner(), requestOf(capture, tsneOptions()), checkpoint, [](const auto&) {}),
-            Cancelled);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, (void)makerFor(view())->make(runner(), requestOf(capture, tsneOptions()),
+                                                                         checkpoint, [](const auto&) {}));
         QVERIFY(std::is_sorted(seen.begin(), seen.end()));
         QVERIFY(seen.back() < 0.5);
     }

@@ -329,8 +329,8 @@ private slots:
         request.capture = needleCapture();
         request.panes.push_back({needleRequest("keydiff@0.25"), "list.json"});
         request.options = options;
-        QVERIFY_EXCEPTION_THROWN(makerFor(viewById("variant_diff"))->make(runner(), request, {}, [](const auto&) {}),
-                                 Error);
+        QVERIFY_THROWS_EXCEPTION(Error,
+                                 makerFor(viewById("variant_diff"))->make(runner(), request, {}, [](const auto&) {}));
         QVERIFY(m_view.finding({}, options).find("Open one") != std::string::npos);
     }
 
