@@ -13,14 +13,12 @@ namespace kvscope {
 
 constexpr const char* kAnsweredKey = "lessons/answered";
 
-bool isAnswered(const Lesson& lesson) {
-    return QSettings().value(kAnsweredKey).toStringList().contains(fromUtf8(lesson.title));
-}
+QStringList answeredLessons() { return QSettings().value(kAnsweredKey).toStringList(); }
 
 void markAnswered(const Lesson& lesson) {
-    if (isAnswered(lesson)) return;
-    QSettings settings;
-    settings.setValue(kAnsweredKey, settings.value(kAnsweredKey).toStringList() << fromUtf8(lesson.title));
+    const QStringList answered = answeredLessons();
+    const QString title = fromUtf8(lesson.title);
+    if (!answered.contains(title)) QSettings().setValue(kAnsweredKey, answered + QStringList(title));
 }
 
 LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& lessons, QWidget* parent)
@@ -35,8 +33,10 @@ LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& less
 
 void LessonList::refresh() {
     const LessonFile* open = fileOf(m_workbench.session(), m_lessons);
+    const QStringList answered = answeredLessons(); // read once: each step of a drag comes by here
+    const auto isAnswered = [&](const LessonFile& file) { return answered.contains(fromUtf8(file.lesson.title)); };
     std::string shown = open ? open->path : "";
-    for (const LessonFile& file : m_lessons) shown += (isAnswered(file.lesson) ? '+' : '-') + file.lesson.title;
+    for (const LessonFile& file : m_lessons) shown += (isAnswered(file) ? '+' : '-') + file.lesson.title;
     if (shown == m_shown && m_rows->count() > 0) return;
     m_shown = shown;
     const QWidget* focused = focusWidget();
@@ -53,7 +53,7 @@ void LessonList::refresh() {
             QLabel* head = added(m_rows, roleLabel(fromUtf8(group).toUpper(), "section", this));
             head->setContentsMargins(px(8), px(10), 0, px(4));
         }
-        m_rows->addWidget(rowOf(file, &file == open));
+        m_rows->addWidget(rowOf(file, &file == open, isAnswered(file)));
     }
     if (m_lessons.empty()) {
         QLabel* none = wrappedLabel(tr("The lessons were not found: an installed program has them in ../share/kvscope, "
@@ -64,7 +64,7 @@ void LessonList::refresh() {
     if (auto* row = focusedRow.isEmpty() ? nullptr : findChild<QPushButton*>(focusedRow)) row->setFocus();
 }
 
-QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
+QWidget* LessonList::rowOf(const LessonFile& file, bool open, bool answered) {
     auto* row = new QPushButton(this);
     row->setObjectName(QString("lesson%1").arg(file.lesson.number));
     row->setProperty("look", "row");
@@ -74,7 +74,6 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
                   paper = fromUtf8(file.lesson.paper); // a narrow row cuts the title
     row->setToolTip(paper.isEmpty() ? whole : whole + "\n" + paper);
     row->setFocusPolicy(Qt::TabFocus); // after a click, Space and arrows belong to the steps of the lesson
-    const bool answered = isAnswered(file.lesson);
     row->setAccessibleName(answered
                                ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))
                                : tr("Lesson %1, %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)));

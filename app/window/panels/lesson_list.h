@@ -21,7 +21,7 @@ signals:
     void chosen(const QString& path);
 
 private:
-    QWidget* rowOf(const LessonFile& file, bool open);
+    QWidget* rowOf(const LessonFile& file, bool open, bool answered);
 
     Workbench& m_workbench;
     const std::vector<LessonFile>& m_lessons;
@@ -29,8 +29,8 @@ private:
     std::string m_shown;
 };
 
-/// Whether the reader has seen the answer of a lesson, kept in the settings.
-bool isAnswered(const Lesson& lesson);
+/// The titles of the lessons whose answers the reader has seen, kept in the settings.
+QStringList answeredLessons();
 void markAnswered(const Lesson& lesson);
 
 } // namespace kvscope
