@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "gpu/kernels/key_similarity.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/half_float.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -27,8 +28,8 @@ class KeySimilarityTest : public QObject {
 private slots:
     void halvesWidenExactly() {
         for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-            const auto half = std::bit_cast<_Float16>(static_cast<std::uint16_t>(bits));
-            const float expected = static_cast<float>(half), got = widened(Float16{static_cast<std::uint16_t>(bits)});
+            const auto half = static_cast<std::uint16_t>(bits);
+            const float expected = kvscope::testing::halfOf(half), got = widened(Float16{half});
             QVERIFY2(expected == got ? std::signbit(expected) == std::signbit(got) : expected != expected && got != got,
                      qPrintable(QString::number(bits, 16)));
         }

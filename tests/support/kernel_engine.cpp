@@ -4,6 +4,7 @@
 
 #include "core/engine/forwarding_engine.h"
 #include "gpu/primitives/primitives.h"
+#include "tests/support/half_float.h"
 
 #include <bit>
 #include <cstring>
@@ -18,7 +19,7 @@ std::vector<std::uint16_t> narrowed(const HostTensor& host) {
     for (const float x : host.data)
         narrow.push_back(host.stored == StoredType::Bfloat16
                              ? static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16)
-                             : std::bit_cast<std::uint16_t>(static_cast<_Float16>(x)));
+                             : testing::halfBits(x));
     return narrow;
 }
 

@@ -2,6 +2,7 @@
 
 #include "gpu/kernels/device_data.h"
 #include "gpu/kernels/elements.h"
+#include "tests/support/half_float.h"
 
 #include <algorithm>
 #include <bit>
@@ -49,9 +50,9 @@ private:
             std::memcpy(to, &x, 2);
             return widened(x);
         }
-        const auto half = static_cast<_Float16>(value);
+        const std::uint16_t half = testing::halfBits(value);
         std::memcpy(to, &half, 2);
-        return static_cast<float>(half);
+        return testing::halfOf(half);
     }
 
     ElementType m_type;

@@ -1,6 +1,8 @@
 // Inputs and the measure of error that all cases share.
 #include "tests/bench/engine_check/engine_case.h"
 
+#include "tests/support/half_float.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -58,7 +60,7 @@ naive::Block storedAs(StoredType type, naive::Block block) {
     if (type == StoredType::Bfloat16)
         for (float& x : block.numbers) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
     if (type == StoredType::Float16)
-        for (float& x : block.numbers) x = static_cast<float>(static_cast<_Float16>(x));
+        for (float& x : block.numbers) x = testing::halfOf(testing::halfBits(x));
     return block;
 }
 
