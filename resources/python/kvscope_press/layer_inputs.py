@@ -19,11 +19,14 @@ from kvscope_capture.attention import (
     layers_of,
     observed_attention,
     require_prunable,
+    require_watchable,
     rotary_of,
 )
 from kvscope_capture.errors import CaptureError
 
 Numbers = npt.NDArray[np.float64]
+INSTEAD = "Capture the prompt with kvscope-capture, and compare policies with kvscope measure"
+ROTARY = ("position_embeddings", "rotary_emb", "NoneType")  # of these a press complains that finds no rotary embedding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +53,12 @@ class Choice:
 def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[LayerInput]:
     """One pass over the prompt with nothing evicted. `eager` gives presses the attention weights.
 
-    Errors (CaptureError): `require_prunable`, or a model whose attention modules show no press what they are given.
+    Errors (CaptureError): `require_prunable`, `require_watchable`, or a model whose attention modules are not where
+    presses look for them, or show no press what they are given.
     """
     require_prunable(model)
+    require_watchable(model)
+    modules = _attention_modules(model)
     calls: list[AttentionCall] = []
     with torch.no_grad(), observed_attention(model, lambda call: calls.append(_detached(call))):
         decoder_of(model)(input_ids=_row(model, ids), use_cache=False)
@@ -64,7 +70,7 @@ def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[Lay
             raise CaptureError(
                 f"{type(module).__name__} is not given its hidden states by name, where presses look for them",
                 str(decoder_of(model).config.model_type),
-                "Capture the prompt with kvscope-capture, and compare policies with kvscope measure",
+                INSTEAD,
             )
         layer = cache.layers[int(module.layer_idx)]
         weights = output[1] if eager else None
@@ -72,9 +78,22 @@ def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[Lay
         seen.append(given | {"module": module, "kwargs": kwargs})
 
     eager_only = any(call.softcap or call.sinks is not None for call in calls)  # what sdpa cannot do
-    with torch.no_grad(), attention(model, "eager" if eager or eager_only else "sdpa"), _hooks(model, note):
+    with torch.no_grad(), attention(model, "eager" if eager or eager_only else "sdpa"), _hooks(model, modules, note):
         decoder_of(model)(input_ids=_row(model, ids), past_key_values=cache, use_cache=True)
     return [LayerInput(call=call, **row) for row, call in zip(seen, calls, strict=True)]
+
+
+def _attention_modules(model: Any) -> list[Any]:
+    layers = layers_of(model)
+    try:
+        return [attention_of(layer) for layer in layers]
+    except CaptureError as error:  # CTRL
+        kind = type(layers[0]).__name__
+        raise CaptureError(
+            f"{kind} has no attention module where presses look for it (self_attn, attn, attention)",
+            str(decoder_of(model).config.model_type),
+            INSTEAD,
+        ) from error
 
 
 def _row(model: Any, ids: Sequence[int]) -> torch.Tensor:
@@ -98,11 +117,10 @@ def attention(model: Any, implementation: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _hooks(model: Any, note: Any) -> Iterator[None]:
+def _hooks(model: Any, modules: list[Any], note: Any) -> Iterator[None]:
     rotary = rotary_of(decoder_of(model))
     with contextlib.ExitStack() as stack:
-        for layer in layers_of(model):
-            module = attention_of(layer)
+        for module in modules:
             if rotary is not None:
                 module.rotary_emb = rotary  # as kvpress does
             stack.callback(module.register_forward_hook(note, with_kwargs=True).remove)
@@ -133,7 +151,14 @@ def choice_of(press: Any, layer: LayerInput, keys: torch.Tensor | None = None) -
     except Exception as error:  # other people's code may stop with anything
         sentence = (str(error).splitlines() or [""])[0]
         place = f"layer {layer.call.layer}"
-        raise CaptureError(f"the press stopped ({type(error).__name__}: {sentence})", place) from error
+        stopped = f"the press stopped ({type(error).__name__}: {sentence})"
+        if layer.kwargs.get("position_embeddings") is None and any(word in sentence for word in ROTARY):
+            raise CaptureError(
+                f"{stopped}: it looks for a rotary embedding, and this model hands its attention none",
+                place,
+                "Check this press on a model that does, like Llama, or here one that rotates nothing",
+            ) from error
+        raise CaptureError(stopped, place) from error
     finally:
         layer.module.masked_key_indices = None
         if score is not None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from kvscope_capture.attention import decoder_of, require_prunable
+from kvscope_capture.attention import named as named_layers
 from kvscope_capture.errors import CaptureError
 
 SAME_SCORES = {"RestoreKVPress": "KVzipPress"}  # it appends tokens of its own to the cache and scores as the other
@@ -125,6 +127,20 @@ def _score_reads_ratio(press: Any) -> bool:
 
 def _sentence(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0] or type(error).__name__
+
+
+def require_pressable(model: Any) -> None:
+    """Errors (CaptureError): `require_prunable`, or kvpress finds no attention to hook. The model needs no weights."""
+    require_prunable(model)
+    layers = getattr(getattr(model, "model", None), "layers", None)
+    lacking = [index for index, layer in enumerate(layers or []) if not hasattr(layer, "self_attn")]
+    if layers is None or lacking:
+        where = f"in {named_layers(lacking)}" if lacking else "in model.layers"
+        raise CaptureError(
+            f"kvpress finds no self_attn {where}",
+            str(decoder_of(model).config.model_type),
+            "Capture the prompt with kvscope-capture, and compare KVScope's own policies with kvscope measure",
+        )
 
 
 def attention_for(press: Any, config: Any) -> str:

@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from kvscope_capture.attention import head_sizes, layer_count
-from kvscope_capture.command import DTYPES, load_model, revision_of, text_config
+from kvscope_capture.command import DTYPES, load_model, read_config, revision_of, text_config, without_weights
 from kvscope_capture.console import check_output, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.locking import edited_copy, locked
@@ -29,6 +29,7 @@ from kvscope_press.presses import (
     named_press,
     parameters_json,
     press_scores,
+    require_pressable,
 )
 
 FORMAT = "kvscope-scores"
@@ -191,15 +192,17 @@ def origin_of(
 
 
 def run(arguments: argparse.Namespace, command: str) -> None:
-    """Everything that can be wrong with presses and capture is found before the model is loaded."""
+    """Everything that can be wrong with presses, capture and architecture is found before the model is loaded."""
     presses = [named_press(text) for text in arguments.press]
     capture = CaptureHead(arguments.capture, arguments.cut)
     out = arguments.out or arguments.capture.with_suffix(".scores.h5")
     check_output(out.resolve())
+    blank = without_weights(read_config(arguments.model, arguments.revision))
+    capture.require_model(blank)
+    require_pressable(blank)
     show("loading the model")
     compute_dtype = arguments.compute_dtype or option_of(capture.model_dtype) or "fp32"
     model, _ = load_model(arguments.model, arguments.revision, compute_dtype, arguments.device)
-    capture.require_model(model)
     revision = revision_of(arguments.model, arguments.revision)
     found = []
     for named in presses:

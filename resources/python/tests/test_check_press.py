@@ -5,14 +5,25 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import sys
 from typing import Any
 
 import pytest
 import torch
 from ports import Port
-from tiny_models import random_ids, random_model, tiny_model, unlike_config, whisper_config
+from tiny_models import (
+    COMMON,
+    CONFIGS,
+    config_of,
+    random_ids,
+    random_model,
+    tiny_model,
+    unlike_config,
+    whisper_config,
+)
 
 from kvscope_capture import CaptureError
+from kvscope_capture.attention import decoder_of
 from kvscope_press.battery import Battery, Row
 from kvscope_press.check_press import load_press, prompt_ids
 from kvscope_press.check_press_command import main
@@ -174,12 +185,89 @@ def test_a_press_that_cannot_be_checked_is_refused(layers: Any) -> None:
         (lambda: unlike_config("falcon_h1"), "falcon_h1: layers 0-2 carry a state beside keys and values"),
         (lambda: unlike_config("lfm2"), "lfm2: layer 0 carries a state beside keys and values"),
         (lambda: unlike_config("bart"), "bart: the model takes a token's position from the length of its cache"),
-        (whisper_config, "whisper: WhisperAttention is not given its hidden states by name"),
+        (CONFIGS["gpt2"], "gpt2: GPT2Attention is not given its hidden states by name.*Capture the prompt"),
     ],
 )
 def test_a_model_whose_cache_no_press_prunes_is_refused(config: Any, sentence: str) -> None:
     with pytest.raises(CaptureError, match=sentence):
         read_layers(random_model(config(), 0), random_ids(20, 3))
+
+
+def test_whisper_is_checked_where_its_attention_is_given_hidden_states_by_name() -> None:
+    """Transformers 5.2 names them, where presses look for them; later versions do not."""
+    model = random_model(whisper_config(), 0)
+    seen: list[bool] = []
+    hook = model.model.decoder.layers[0].self_attn.register_forward_pre_hook(
+        lambda _, __, kwargs: seen.append("hidden_states" in kwargs), with_kwargs=True
+    )
+    model.model.decoder(input_ids=torch.tensor([[1, 2]]), use_cache=False)
+    hook.remove()
+    if seen == [True]:
+        layers = read_layers(model, random_ids(20, 3))
+        assert [tuple(layer.hidden.shape) for layer in layers] == [(1, 20, 32)] * 3
+        assert all(torch.equal(layer.keys[0], layer.call.key) for layer in layers)
+        return
+    with pytest.raises(CaptureError, match="whisper: WhisperAttention is not given its hidden states by name"):
+        read_layers(model, random_ids(20, 3))
+
+
+@pytest.mark.parametrize("kind", ["ctrl", "moshi"])
+def test_attention_that_no_press_finds_is_refused_by_its_name(kind: str) -> None:
+    model = random_model(unlike_config(kind), 0)
+    if not hasattr(sys.modules[type(decoder_of(model)).__module__], "eager_attention_forward"):  # Transformers 5.2
+        with pytest.raises(CaptureError, match="does not call attention by Transformers' interface"):
+            read_layers(model, random_ids(20, 3))
+    elif kind == "ctrl":
+        sentence = (
+            r"ctrl: EncoderLayer has no attention module where presses look for it \(self_attn, attn, attention\). "
+            "Capture the prompt with kvscope-capture, and compare policies with kvscope measure"
+        )
+        with pytest.raises(CaptureError, match=sentence):
+            read_layers(model, random_ids(20, 3))
+    else:
+        assert len(read_layers(model, random_ids(20, 3))) == 3
+
+
+def without_rotation(kind: str) -> Any:
+    """OPT learns an embedding for each position; this size of Granite 4 has no positions at all."""
+    if kind == "opt":
+        sizes = dict(ffn_dim=48, word_embed_proj_dim=32)
+        return random_model(config_of(kind, COMMON | sizes), 0)
+    try:
+        sizes = dict(layer_types=["full_attention"] * 3, shared_intermediate_size=48, mamba_n_heads=4)
+        return random_model(config_of(kind, COMMON | sizes | dict(position_embedding_type="nope")), 0)
+    except ValueError:
+        pytest.skip("Transformers 5.2 gives Granite 4 a cache of its own, which no press prunes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [("opt", "KeyError: .position_embeddings"), ("granitemoehybrid", "TypeError: .*NoneType")]
+)
+def test_a_press_that_rotates_nothing_is_checked_on_a_model_without_rotation(
+    kind: str, what: str, tmp_path: pathlib.Path
+) -> None:
+    """A press that looks for a rotary embedding is told what it does not find."""
+    if not os.environ.get("KVSCOPE_PROGRAM"):
+        pytest.skip("KVSCOPE_PROGRAM is not set")
+
+    class Norms(Port):
+        def score(self, module: Any, hidden: Any, keys: Any, *_: Any) -> torch.Tensor:
+            return -keys.norm(dim=-1)
+
+    layers = read_layers(without_rotation(kind), random_ids(TOKENS, SEED))
+    assert not comparison(Norms(), layers, tmp_path, "key_norm:kvpress").partings()
+
+    class Rotary(Port):
+        def score(self, module: Any, hidden: Any, *_: Any) -> torch.Tensor:
+            turned: torch.Tensor = module.rotary_emb(hidden, torch.arange(TOKENS)[None])
+            return turned
+
+    remedy = "it looks for a rotary embedding, and this model hands its attention none. Check this"
+    for press, stop in ((Port(), what), (Rotary(), "AttributeError: .*rotary_emb")):
+        with pytest.raises(CaptureError, match=f"layer 1: the press stopped .{stop}.*: {remedy}"):
+            choice_of(press, layers[1])
+    with pytest.raises(CaptureError, match="the prompt is not longer than the window.$"):  # another reason
+        choice_of(Port(window=500), layers[0])
 
 
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,9 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from measured_lists import capture_tiny
+from tiny_models import mixed_model, tiny_model
+from transformers import AutoConfig
 
 from kvscope_capture import CaptureError
 from kvscope_capture.command import DTYPES
@@ -180,12 +183,39 @@ def test_a_model_runs_in_the_type_that_was_captured(
         raise AssertionError
 
     monkeypatch.setattr(scoring, "named_press", lambda _: None)
+    monkeypatch.setattr(scoring, "read_config", lambda *_: AutoConfig.from_pretrained(ROOT / "sample_data/tinylm"))
     monkeypatch.setattr(scoring, "load_model", load)
     words = ["model", str(capture), "--press", "P", *(["--compute-dtype", asked] if asked else [])]
     assert main(words) == 2
     assert ran == [asked or "bf16"]
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.endswith("captured, or add --compute-dtype bf16, as the capture says." if asked else "were captured.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("qwen3_next", "qwen3_next: layers 0, 2 carry a state beside keys and values"),
+        ("jamba", "jamba: layers 0, 2 carry a state beside keys and values"),
+        ("falcon_h1", "falcon_h1: layers 0-2 carry a state beside keys and values"),
+        ("gpt2", "gpt2: kvpress finds no self_attn in model.layers. Capture the prompt"),
+        ("gpt_neox", "gpt_neox: kvpress finds no self_attn in model.layers. Capture the prompt"),
+    ],
+)
+def test_a_model_that_no_press_scores_is_refused_before_it_is_loaded(
+    kind: str,
+    sentence: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = {"gpt2": "gpt2", "gpt_neox": "gpt-neox"}
+    model = tiny_model(own[kind]) if kind in own else mixed_model(kind)
+    capture_tiny(tmp_path, model)
+    monkeypatch.setattr(scoring, "named_press", lambda _: None)
+    monkeypatch.setattr(scoring, "load_model", lambda *_: pytest.fail("the model was loaded"))
+    assert main([str(tmp_path / "model"), str(tmp_path / "c.h5"), "--press", "P"]) == 2
+    assert sentence in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_names_in_a_file_hold_no_separator() -> None:
