@@ -4,6 +4,7 @@
 #include "app/command_line/table_rows.h"
 #include "core/capture/open_capture.h"
 #include "core/run/calibrated_budget.h"
+#include "core/run/stored_rows.h"
 #include "core/studies/theory_table.h"
 
 #include <CLI/CLI.hpp>
@@ -34,6 +35,7 @@ TableRow marksOf(const RunResult& run, int kvHead) {
             {"budget_requested_tokens", run.requested},
             {"kept", countJson(kept)},
             {"retention", kept / static_cast<double>(run.visible)},
+            {"stored_tokens", countJson(meanStoredTokens(run, KvHeadIndex(kvHead)))},
             {"seed", run.request.seed},
             {"queries", fidelity.queryCount},
             {"first_query", fidelity.firstQuery},

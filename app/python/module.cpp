@@ -11,6 +11,7 @@
 #include "core/policies/policy.h"
 #include "core/run/random_files.h"
 #include "core/run/run.h"
+#include "core/run/stored_rows.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -219,6 +220,8 @@ void addSelection(nb::module_& module) {
     fact("margins", "For each KV head how far the closest decision was from going the other way.",
          &LayerSelection::margins);
     fact("retention", "Share of the tokens before the cut that a query head keeps.", &LayerSelection::retention);
+    fact("stored_tokens", "What a KV head stores, in tokens with a key and a value each; mean over the KV heads.",
+         [](const LayerSelection& s) { return meanStoredTokens(s.result()); });
     fact("cut", "First token that the policy did not see.",
          [](const LayerSelection& s) { return s.result().request.cut.token; });
     fact("policy", "The policy with its variant, parameters and budget.",

@@ -9,6 +9,8 @@
 #include <QRegularExpression>
 #include <QTest>
 
+#include <map>
+
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -228,6 +230,16 @@ private slots:
     /// SubGen keeps distinct tokens and stores a slot drawn twice twice: a table that had the one alone would flatter
     /// it.
     void whatIsStoredStandsBesideWhatIsKept() {
+        expectDone({"theory", kSample, "--policy", "subgen@0.25", "--layers", "3", "--out", "t.json"});
+        expectDone({"measure", kSample, "--policy", "subgen@0.25", "--layers", "3", "--out", "m.json"});
+        std::map<int, double> measured; // by KV head
+        for (const auto& row : QJsonDocument::fromJson(contentOf(at("m.json"))).object()["rows"].toArray())
+            measured[row.toObject()["kv_head"].toInt()] = row.toObject()["stored_tokens"].toDouble();
+        for (const auto& row : QJsonDocument::fromJson(contentOf(at("t.json"))).object()["rows"].toArray()) {
+            const QJsonObject one = row.toObject();
+            QCOMPARE(one["stored_tokens"].toDouble(), measured.at(one["kv_head"].toInt()));
+            QVERIFY(one["stored_tokens"].toDouble() > one["kept"].toDouble() + 1);
+        }
         for (const char* command : {"measure", "sweep"})
             for (const auto& [spec, differs] : {std::pair{"subgen@0.25", true}, {"snapkv@0.25", false}}) {
                 expectDone({command, kSample, "--policy", spec, "--layers", "3", "--out", "m.json"});

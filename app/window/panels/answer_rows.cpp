@@ -95,17 +95,17 @@ ViewTable answerTable(const LiveAnswerJobs& jobs, const ViewInput& input) {
         cells.push_back({isPane ? std::string(1, input.panes[i - 1].letter) : "",
                          isPane ? paneTitle(input.panes[i - 1]) : "full cache",
                          row.sent || i == 0 ? tableNumber(row.kept) : "", // none where the policy refuses
-
-                         number(&live::ExpectedAnswer::nll), number(&live::ExpectedAnswer::klMean),
-                         number(&live::ExpectedAnswer::flipRate), at ? std::to_string(*at) : "",
+                         row.sent || i == 0 ? tableNumber(row.stored) : "", number(&live::ExpectedAnswer::nll),
+                         number(&live::ExpectedAnswer::klMean), number(&live::ExpectedAnswer::flipRate),
+                         at ? std::to_string(*at) : "",
                          tableNumber(row.sent       ? row.sent->bytes
                                      : row.expected ? row.expected->bytes
                                                     : NAN),
                          row.greedy ? row.greedy->text : "", jobs.rows()[i].error});
     }
-    return tableOf(
-        {"pane", "policy", "kept", "nll", "kl", "flip_rate", "first_divergence", "stored_bytes", "text", "error"},
-        std::move(cells));
+    return tableOf({"pane", "policy", "kept", "stored_tokens", "nll", "kl", "flip_rate", "first_divergence",
+                    "stored_bytes", "text", "error"},
+                   std::move(cells));
 }
 
 } // namespace
