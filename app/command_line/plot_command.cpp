@@ -6,6 +6,7 @@
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
 #include "app/study/compared_capture.h"
+#include "app/study/live_cut.h"
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
@@ -200,6 +201,7 @@ private:
         else
             givePanes(session);
         if (m_command->count("--cut") > 0) session.cut = m_options.cut;
+        readAtShownCut(session);
         if (m_command->count("--seed") > 0) session.seed = m_options.seed;
         return session;
     }

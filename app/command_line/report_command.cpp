@@ -3,6 +3,7 @@
 #include "app/export/headless_application.h"
 #include "app/report/report.h"
 #include "app/study/compared_capture.h"
+#include "app/study/live_cut.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
 #include "core/base/atomic_file.h"
@@ -66,8 +67,12 @@ private:
     Session sessionOf(std::shared_ptr<const CaptureReader>& capture) const {
         const bool saved = isSessionFile(m_input);
         Session session = saved ? readSession(m_input) : Session{};
+        const bool isCutGiven = m_command->count("--cut") > 0;
+        if (isCutGiven) session.cut = m_options.cut;
+        readAtShownCut(session);
         capture = saved ? openSource(sourceOf(session)) : openCapture(m_input);
         if (!saved) session = firstSession(*capture);
+        if (isCutGiven) session.cut = m_options.cut;
         if (m_options.policies.empty()) m_options.refuseBudgetAlone();
         if (!m_options.policies.empty()) {
             session.panes.clear();
@@ -75,7 +80,6 @@ private:
             for (const PolicySpec& spec : m_options.specs()) addPane(session, {spec, {}, {}});
             session.activePane = 0;
         }
-        if (m_command->count("--cut") > 0) session.cut = m_options.cut;
         if (m_command->count("--seed") > 0) session.seed = m_options.seed;
         session.arithmetic = m_options.arithmeticOr(session.arithmetic);
         aim(session, *capture);

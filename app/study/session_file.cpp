@@ -3,6 +3,7 @@
 #include "app/study/session_file.h"
 
 #include "app/live/live_context.h"
+#include "app/study/live_cut.h"
 #include "app/study/object_reader.h"
 #include "app/study/session_paths.h"
 #include "core/base/atomic_file.h"
@@ -288,10 +289,13 @@ Session fromJson(Json json, const std::string& path) {
     reader.with("capture",
                 [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
     reader.with("live", [&](const Json& v) {
-        session.live = SharedText(live::textOf(live::descriptionOf(jsonLine(v)))); // checked
+        const live::LiveDescription description = live::descriptionOf(jsonLine(v));
+        session.live = SharedText(live::textOf(description));
+        session.cut = live::cutOf(description); // unless the session has its own
         session.capturePath.clear();
     });
     readPlaceInCapture(reader, session);
+    readAtShownCut(session); // it may have moved since the context was read
     readPanes(reader, session, path);
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
     reader.take("view_options", session.viewOptions);

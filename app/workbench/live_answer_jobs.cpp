@@ -133,6 +133,7 @@ void LiveAnswerJobs::refresh() {
         m_roundMs = 0;
         if (live) emit opened();
     }
+    compareCuts();
     const Keys wanted = wantedKeys();
     m_rows = moved(std::move(m_rows), wanted);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -146,17 +147,40 @@ void LiveAnswerJobs::refresh() {
         m_rest->stop();
     else if (isRunning())
         m_rest->start(kRest);
-    else if (wanted != m_failed && std::ranges::any_of(m_rows, [](const Row& row) { return row.isTextOutdated; }))
+    else if (wanted != m_failed && !missing().empty())
         startRound(wanted);
     else
         startPoint();
 }
 
+/// The sentence is the same for all panes, so it is said once and not in each row.
+void LiveAnswerJobs::compareCuts() {
+    m_otherCut.clear();
+    const std::optional<ViewDataRequest> request = m_workbench.request();
+    if (m_live && request) try {
+            RunRequest run;
+            run.cut = *m_workbench.cut();
+            checkCut(run, *m_live);
+        } catch (const Error& error) {
+            m_otherCut = error.what();
+        }
+}
+
+/// A recorded list has a cut of its own.
+std::vector<std::size_t> LiveAnswerJobs::missing() const {
+    std::vector<std::size_t> places;
+    const std::optional<ViewDataRequest> request = m_workbench.request();
+    for (std::size_t i = 0; request && i < m_rows.size(); ++i) {
+        const bool fits = !isCutOther() || i == 0 || !request->panes[i - 1].recordedPath.empty();
+        if (fits && m_rows[i].isTextOutdated) places.push_back(i);
+    }
+    return places;
+}
+
 void LiveAnswerJobs::startRound(const Keys& wanted) {
     const std::vector<PaneRequest> panes = m_workbench.request()->panes;
     Part part;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (!m_rows[i].isTextOutdated) continue;
+    for (const std::size_t i : missing()) {
         Row row{.key = wanted[i], .live = fullCacheRow(*m_live)};
         if (i > 0) row.live = {.pane = panes[i - 1]};
         part.emplace_back(i, std::move(row));
@@ -258,7 +282,7 @@ void LiveAnswerJobs::refreshCurves() {
 
 /// The missing budget that is nearest to the active pane's, for all panes that lack it.
 void LiveAnswerJobs::startPoint() {
-    if (m_isPointRunning || m_curves.empty() || !m_failed.empty()) return;
+    if (m_isPointRunning || m_curves.empty() || !m_failed.empty() || isCutOther()) return;
     const std::vector<PaneRequest> panes = m_workbench.request()->panes;
     const double now = retentionNow(panes[static_cast<std::size_t>(m_workbench.session().activePane)]);
     std::optional<double> next;

@@ -41,8 +41,11 @@ public:
     std::vector<TokenIndex> answerTokens() const; ///< of the expected answer, in the context; empty: none is expected
     const std::vector<Row>& rows() const { return m_rows; }           ///< the full cache's, then the panes'
     const std::vector<LossCurve>& curves() const { return m_curves; } ///< of the panes
-    const std::string& error() const { return m_error; }              ///< of the last round; empty: it went well
-    bool isRunning() const { return !m_running.empty(); }             ///< a round, not a point of the curves
+    /// Why no pane can be asked, or what went wrong in the last round; empty: it went well.
+    const std::string& error() const { return m_otherCut.empty() ? m_error : m_otherCut; }
+    /// Whether panes choose tokens at another cut than the model read the context with. They are not asked then.
+    bool isCutOther() const { return !m_otherCut.empty(); }
+    bool isRunning() const { return !m_running.empty(); } ///< a round, not a point of the curves
     double roundMs() const { return m_roundMs; } ///< of the last whole round, from its start to the texts; 0: none yet
     const live::Writing& writing() const { return m_writing; }
 
@@ -64,6 +67,8 @@ private:
 
     Keys wantedKeys() const; ///< of the rows
     void refresh();
+    void compareCuts();
+    std::vector<std::size_t> missing() const; ///< places of the rows to ask for
     void refreshCurves();
     void startRound(const Keys& wanted);
     void submitRound(Part part);
@@ -82,7 +87,7 @@ private:
     bool m_isPointRunning = false;
     std::vector<Row> m_rows;
     std::vector<LossCurve> m_curves;
-    std::string m_error;
+    std::string m_error, m_otherCut;
     std::map<std::size_t, std::string> m_written; ///< of the texts that are on their way
     Keys m_running, m_failed;                     ///< of the round that runs, of the one that failed
     Clock::TimePoint m_start;

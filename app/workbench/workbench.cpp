@@ -3,6 +3,7 @@
 #include "app/workbench/workbench.h"
 
 #include "app/live/live_client.h"
+#include "app/study/live_cut.h"
 #include "app/study/session_requests.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
@@ -192,6 +193,7 @@ void Workbench::open(SessionSource source) {
         if (isReload) {
             Session same = session();
             fitToCapture(same, *capture);
+            if (same.cut != "none") nameSource(same, sourceOf(same)); // a live context that is opened once more
             return replaceCapture(std::move(capture), [&] { m_open.history.change(std::move(same), "Reload"); });
         }
         const bool isLesson = !session().lesson.empty();
@@ -205,7 +207,11 @@ void Workbench::open(SessionSource source) {
 }
 
 void Workbench::reload() {
-    if (capture()) open(sourceOf(session()));
+    if (!capture()) return;
+    Session next = session();
+    readAtShownCut(next);
+    if (next.live == session().live) return open(sourceOf(next));
+    openSession(std::move(next), history().file());
 }
 
 void Workbench::openAfresh() {

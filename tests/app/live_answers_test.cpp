@@ -3,6 +3,7 @@
 #include "app/live/live_context.h"
 #include "app/study/answer_attention.h"
 #include "app/study/loss_curves.h"
+#include "app/study/session_file.h"
 #include "app/workbench/live_answer_jobs.h"
 #include "core/run/head_means.h"
 #include "tests/app/manual_workbench.h"
@@ -187,18 +188,84 @@ private slots:
         QCOMPARE(live.row(1).live.kept, 31.0);
     }
 
-    void anotherCutIsRefusedInEachRow() {
+    /// Panes that choose tokens at another cut than the model's have no answers: one sentence says so, and a reload has
+    /// the context read there.
+    void anotherCutIsSaidOnceAndReadByAReload() {
+        LiveBench live;
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        live.change([](Session& session) { session.cut = "50"; });
+        live.executor.settle();
+        QVERIFY2(QByteArray::fromStdString(live.jobs.error())
+                     .contains("the model read the context with its cut at 61, and these tokens are chosen at 50"),
+                 live.jobs.error().c_str());
+        QVERIFY(live.jobs.isCutOther() && !live.jobs.isRunning());
+        for (const auto& row : live.jobs.rows()) QVERIFY2(row.error.empty(), row.error.c_str());
+        QVERIFY(!live.row(0).isOutdated && live.nll(0) == 0.5 && live.row(1).isOutdated && live.row(2).isOutdated);
+        live.change([](Session& session) { session.cut = "61"; });
+        live.executor.settle();
+        QVERIFY(live.jobs.error().empty() && live.areCurrent());
+
+        live.change([](Session& session) { session.cut = "50"; });
+        live.executor.settle();
+        const std::vector<SessionPane> panes = live.bench->session().panes;
+        live.bench->reload();
+        live.executor.settle();
+        QVERIFY(live.jobs.error().empty() && live.areCurrent());
+        QCOMPARE(live.bench->live()->cut(), 50);
+        QVERIFY(live.bench->session().cut == "50" && live.bench->session().panes == panes);
+        QVERIFY(live.nll(1) == live.lossOf(0) && live.nll(2) == live.lossOf(1));
+    }
+
+    /// The cut may have moved since the worker read the context: what the panes show counts.
+    void aSavedSessionIsReadWithTheCutThatItShows() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        const std::vector<double> before = {live.nll(0), live.nll(1), live.nll(2)};
+        Session saved = live.bench->session();
+        QCOMPARE(saved.cut, std::string("default"));
+        live::LiveDescription description = live::descriptionOf(saved.live.text());
+        description.cut = "question";
+        saved.live = SharedText(live::textOf(description));
+        const std::string path = live.fake.path().toStdString() + "/moved.kvscope";
+        writeSession(path, saved);
+        live.bench->closeCapture();
+        live.executor.settle();
+        live.bench->openSession(readSession(path), path);
+        live.executor.settle();
+        QVERIFY2(live.jobs.error().empty(), live.jobs.error().c_str());
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            QVERIFY2(live.row(i).error.empty(), live.row(i).error.c_str());
+            QCOMPARE(live.nll(i), before[i]);
+        }
+        QVERIFY(live.areCurrent() && live.bench->session().cut == "default");
+        QCOMPARE(live.bench->live()->cut(), 61);
+
+        // None is no cut to read a context with, and a session without a cut of its own has the context's.
+        saved.cut = "none";
+        writeSession(path, saved);
+        QCOMPARE(live::descriptionOf(readSession(path).live.text()).cut, std::string("question"));
+        QFile file(QString::fromStdString(path));
+        QVERIFY(file.open(QIODevice::ReadWrite));
+        const QByteArray text = file.readAll().replace("\"cut\": \"none\",\n", "");
+        file.resize(0);
+        file.seek(0);
+        file.write(text);
+        file.close();
+        QCOMPARE(readSession(path).cut, std::string("segment:question"));
+        QCOMPARE(live::descriptionOf(readSession(path).live.text()).cut, std::string("question"));
+    }
+
+    /// A context that is opened once more has the cut that it is opened with.
+    void theSameContextOpenedAgainHasItsOwnCut() {
         LiveBench live;
         live.jobs.setWanted(true, false);
         live.change([](Session& session) { session.cut = "50"; });
+        live.bench->openLive(live::descriptionOf(live.bench->session().live.text()));
         live.executor.settle();
-        QVERIFY2(QByteArray::fromStdString(live.row(1).error)
-                     .contains("the model read the context with its cut at 61, and these tokens are chosen at 50"),
-                 live.row(1).error.c_str());
-        QVERIFY(live.row(0).error.empty() && live.nll(0) == 0.5);
-        live.change([](Session& session) { session.cut = "61"; });
-        live.executor.settle();
-        QVERIFY(live.row(1).error.empty() && live.areCurrent());
+        QVERIFY(live.jobs.error().empty() && live.areCurrent());
+        QCOMPARE(live.bench->session().cut, std::string("default"));
     }
 
     /// What the model cannot answer behind one list is that list's alone, of rows and of curves.

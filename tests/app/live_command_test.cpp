@@ -209,6 +209,10 @@ private slots:
         before.arithmetic = Arithmetic::Fast;
         writeSession(m_program.at("my-runs.kvscope").toStdString(), before);
         QFile::remove(m_program.at("tiny-live.kvscope"));
+        // The worker reads with the cut that the session shows, or with the one that is given.
+        for (const char* more : {"", " --cut 66"})
+            QVERIFY(drawn(std::string("kvscope plot calibration --session my-runs.kvscope --out again.svg") + more)
+                        .contains("measured live"));
         const SavedLive saved{m_program.at("my-runs.kvscope").toStdString(), "/captures/tiny.h5"};
         QCOMPARE(drawn(plotCommand(session, figure, saved)), picture);
 

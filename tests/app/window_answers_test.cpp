@@ -240,17 +240,56 @@ private slots:
         QVERIFY2(lines[1].contains("full cache") && lines[1].contains("0.5"), qPrintable(lines[1]));
     }
 
+    /// As the tables of the command line have them.
+    void whatIsStoredIsCopiedBesideWhatIsKept() {
+        LiveWindow open;
+        open.openLive();
+        open.bench.change([](Session& session) { session.panes[0].policy = specOfVariant("subgen", {}); }, "Policy");
+        open.settle();
+        const LiveRow& row = open.jobs.rows()[1].live;
+        QVERIFY2(row.stored != row.kept, qPrintable(QString("both %1").arg(row.kept)));
+        open.part<TokenBars>("answerBars1")->actions().at(1)->trigger();
+        const QStringList lines = QGuiApplication::clipboard()->text().trimmed().split('\n');
+        const qsizetype stored = lines[0].split('\t').indexOf("stored_tokens");
+        QCOMPARE(lines[1].split('\t').at(stored), QString("61"));
+        QCOMPARE(lines[2].split('\t').at(stored).toDouble(), row.stored);
+    }
+
     /// It keeps no number of tokens, not even none.
     void aRefusedRowIsCopiedWithoutNumbers() {
         LiveWindow open;
         open.openLive();
-        open.bench.change([](Session& session) { session.cut = "50"; }, "Cut");
+        open.bench.change([](Session& session) { session.panes[0].policy = specOfVariant("subgen", "searched"); },
+                          "Policy"); // its value slots do not fit the budget
         open.settle();
         open.part<TokenBars>("answerBars1")->actions().at(1)->trigger();
         const QStringList lines = QGuiApplication::clipboard()->text().trimmed().split('\n');
-        const qsizetype kept = lines[0].split('\t').indexOf("kept");
-        QCOMPARE(lines[1].split('\t').at(kept), QString("61"));
-        QCOMPARE(lines[2].split('\t').at(kept), QString());
+        for (const char* column : {"kept", "stored_tokens"}) {
+            const qsizetype at = lines[0].split('\t').indexOf(column);
+            QCOMPARE(lines[1].split('\t').at(at), QString("61"));
+            QCOMPARE(lines[2].split('\t').at(at), QString());
+        }
+    }
+
+    void aContextIsReadWithTheCutThatIsShownFromTheDock() {
+        LiveWindow open;
+        open.openLive();
+        QLabel* error = open.part("answerError");
+        open.bench.change([](Session& session) { session.cut = "none"; }, "Cut");
+        open.settle();
+        QVERIFY2(error->isVisible() && error->text().startsWith("The model read the context with its cut at 61"),
+                 qPrintable(error->text()));
+        QVERIFY2(!error->text().contains("Or read"), qPrintable(error->text())); // a context is read with a cut
+        open.bench.change([](Session& session) { session.cut = "50"; }, "Cut");
+        open.settle();
+        QVERIFY2(error->text().contains("Set the cut to 61. <a") && error->text().contains("Or read the context"),
+                 qPrintable(error->text()));
+        for (int row = 0; row < 4; ++row) QVERIFY2(!open.answer(row).contains("cut"), qPrintable(open.answer(row)));
+        error->setFocus(Qt::TabFocusReason);
+        QTest::keyClick(error, Qt::Key_Tab); // to its link
+        QTest::keyClick(error, Qt::Key_Return);
+        QVERIFY(open.until([&] { return open.bench.live()->cut() == 50 && open.idle() && open.isEveryRowCurrent(); }));
+        QVERIFY(!error->isVisible() && open.bench.session().cut == "50");
     }
 
     void aRowThatTheModelCannotAnswerSaysWhy() {

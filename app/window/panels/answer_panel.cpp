@@ -40,7 +40,8 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
     m_error = added(column, named("answerError", wrappedLabel({}, "error", this)));
     m_error->setTextFormat(Qt::RichText);
     m_error->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
-    connect(m_error, &QLabel::linkActivated, this, [this] { m_isLost ? m_workbench.reload() : m_jobs.repeat(); });
+    connect(m_error, &QLabel::linkActivated, this,
+            [this] { m_isLost || m_jobs.isCutOther() ? m_workbench.reload() : m_jobs.repeat(); });
     connect(&m_workbench, &Workbench::workerLost, this, [this] { setLost(true); });
     connect(&m_workbench, &Workbench::captureChanged, this, [this] { setLost(false); });
     m_error->setContentsMargins(px(10), 0, px(10), 0);
@@ -190,9 +191,13 @@ void AnswerPanel::refresh() {
                              : m_shown->current() == 1        ? kCurves
                                                               : kAnswers);
     m_error->setVisible(isLive && !m_jobs.error().empty());
+    const QString remedy = m_isLost                              ? tr("Start again")
+                           : !m_jobs.isCutOther()                ? tr("Ask again")
+                           : m_workbench.session().cut == "none" ? QString() // a context is read with a cut
+                                                                 : tr("Or read the context with this cut");
     m_error->setText(QString("%1 <a href='again' style='color:%2'>%3</a>")
                          .arg(fromUtf8(withFullStop(asSentence(m_jobs.error()))).toHtmlEscaped(),
-                              qColor(chrome().error).name(), m_isLost ? tr("Start again") : tr("Ask again")));
+                              qColor(chrome().error).name(), remedy));
     if (!isLive) return;
     m_rows->refresh();
     m_status->setFullText(statusText(), {statusText().section(' ', -2)});
