@@ -277,8 +277,8 @@ class ModuleTest(unittest.TestCase):
         self.assertTrue(mask[0, best])
         self.assertAlmostEqual(selection.retention, mask.mean())
         self.assertEqual(selection.stored_tokens, mask.sum(1).mean())
-        sampled = self.capture.evict(1, "subgen@0.25")
-        self.assertGreater(sampled.stored_tokens, sampled.retention * sampled.cut + 1)  # a slot drawn twice is stored twice
+        sampled = self.capture.evict(1, "subgen@0.25")  # a slot drawn twice is stored twice
+        self.assertGreater(sampled.stored_tokens, sampled.retention * sampled.cut + 1)
         self.assertIn("key_norm", repr(selection))
         self.assertEqual(len(self.capture.texts), self.capture.num_tokens)
         self.assertIn("needle", {kind for _, _, kind in self.capture.segments})
