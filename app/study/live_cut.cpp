@@ -13,4 +13,13 @@ void readAtShownCut(Session& session) {
     session.live = SharedText(live::textOf(description));
 }
 
+std::optional<Session> openedAgain(const Session& session, const SharedText& context) {
+    Session again = session;
+    readAtShownCut(again);
+    if (context != session.live && context != again.live) return std::nullopt;
+    again.live = context;
+    if (!context.text().empty() && session.cut != "none") again.cut = live::cutOf(live::descriptionOf(context.text()));
+    return again;
+}
+
 } // namespace kvscope

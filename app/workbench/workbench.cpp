@@ -188,13 +188,10 @@ void Workbench::openSession(Session session, const std::string& file) {
 
 void Workbench::open(SessionSource source) {
     withSource(source, [this, source](std::shared_ptr<const CaptureReader> capture) {
-        const bool isReload =
-            this->capture() && source.live == session().live && capture->info().path == this->capture()->info().path;
-        if (isReload) {
-            Session same = session();
-            fitToCapture(same, *capture);
-            if (same.cut != "none") nameSource(same, sourceOf(same)); // a live context that is opened once more
-            return replaceCapture(std::move(capture), [&] { m_open.history.change(std::move(same), "Reload"); });
+        std::optional<Session> same = openedAgain(session(), source.live);
+        if (same && this->capture() && capture->info().path == this->capture()->info().path) {
+            fitToCapture(*same, *capture);
+            return replaceCapture(std::move(capture), [&] { m_open.history.change(std::move(*same), "Reload"); });
         }
         const bool isLesson = !session().lesson.empty();
         const Session* before = isLesson ? history().beforeLesson() : &session();
@@ -207,11 +204,9 @@ void Workbench::open(SessionSource source) {
 }
 
 void Workbench::reload() {
-    if (!capture()) return;
     Session next = session();
     readAtShownCut(next);
-    if (next.live == session().live) return open(sourceOf(next));
-    openSession(std::move(next), history().file());
+    if (capture()) open(sourceOf(next));
 }
 
 void Workbench::openAfresh() {
