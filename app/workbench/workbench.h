@@ -66,7 +66,7 @@ public:
     void openCapture(const std::string& path, std::optional<Session> session = {}, const std::string& file = {});
     void openLive(const live::LiveDescription& description);         ///< the same for a text that a worker reads
     void openSession(Session session, const std::string& file = {}); ///< with the capture or the text that it names
-    void reload();     ///< the file anew, or the live context with another worker; the session stays
+    void reload();     ///< the file anew, or the live context by another worker at the cut shown; the session stays
     void openAfresh(); ///< the open capture with its first session
     void closeCapture();
     const Opening& opening() const { return m_open.opening; }
