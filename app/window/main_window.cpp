@@ -286,7 +286,6 @@ void MainWindow::fillDocks() {
 
 void MainWindow::fitWidth() {
     m_topBar->fitWidth(width());
-    m_budgetBar->fitWidth(width());
     m_rail->setVisible(sizeOf(width()) == WindowSize::Narrow ||
                        m_workbench.session().layout == WindowLayout::WholeModel);
 }

@@ -147,8 +147,8 @@ private slots:
         QCOMPARE(filesIn(folder), QStringList());
     }
 
-    /// It stands until it is answered, so it may lie over nothing: neither panes nor docks.
-    void anOfferHasAPlaceOfItsOwn() {
+    /// They stand until they are answered or closed, so they may lie over nothing: neither panes nor docks.
+    void offersAndErrorsHaveAPlaceOfTheirOwn() {
         for (const QSize size : {QSize(1280, 720), QSize(1440, 900)}) {
             const QTemporaryDir folder;
             OpenWindow open(size);
@@ -156,8 +156,6 @@ private slots:
             const QRect before = open.window.canvases()->geometry();
             NoticeStrip& notices = open.window.notices();
             Recovery recovery(open.bench, notices, folder.path());
-            recovery.offer();
-            open.arrange();
             const auto covered = [&](const QRect& place) {
                 QStringList names;
                 for (const QWidget* panel : open.window.findChildren<QWidget*>(Qt::FindDirectChildrenOnly))
@@ -166,17 +164,27 @@ private slots:
                         names << panel->objectName() + panel->metaObject()->className();
                 return names.join(' ');
             };
-            QCOMPARE(covered(notices.geometry()), QString());
-            notices.show("written", NoticeStrip::Tone::Success, "Written: a.svg"); // below it, over the panels
-            open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
+            notices.show("error", NoticeStrip::Tone::Error, "there is no such file");
             open.arrange();
-            const QFrame* offer = notices.findChild<QFrame*>("recovery");
-            QVERIFY(offer->height() >= offer->heightForWidth(offer->width()));
-            QCOMPARE(covered(offer->geometry().translated(notices.pos())), QString());
-            notices.dismiss("written");
-            notices.dismiss("recovery");
+            QCOMPARE(covered(notices.geometry()), QString());
+            notices.dismiss("error");
             open.arrange();
             QCOMPARE(open.window.canvases()->geometry(), before);
+            notices.show("error", NoticeStrip::Tone::Error, "there is no such file");
+            recovery.offer();
+            open.arrange();
+            QCOMPARE(covered(notices.geometry()), QString());
+            notices.show("written", NoticeStrip::Tone::Success, "Written: a.svg"); // below them, over the panels
+            open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
+            open.arrange();
+            int bottom = 0;
+            for (const char* id : {"error", "recovery"}) { // from the top
+                const QFrame* row = notices.findChild<QFrame*>(id);
+                QVERIFY(row->height() >= row->heightForWidth(row->width()) && row->y() >= bottom);
+                QCOMPARE(covered(row->geometry().translated(notices.pos())), QString());
+                bottom = row->geometry().bottom();
+            }
+            QVERIFY(notices.findChild<QFrame*>("written")->y() > bottom);
         }
     }
 

@@ -330,14 +330,15 @@ private slots:
         const QRect before = open.window.canvases()->geometry();
         NoticeStrip& notices = open.window.notices();
         notices.show("written", NoticeStrip::Tone::Success, "Written: a.svg");
-        notices.show("broken", NoticeStrip::Tone::Error, "It cannot be read.");
         open.arrange();
         QVERIFY(notices.isVisible());
+        QCOMPARE(open.window.canvases()->geometry(), before);
+        notices.show("broken", NoticeStrip::Tone::Error, "It cannot be read.");
+        open.arrange();
         for (const QFrame* row : notices.findChildren<QFrame*>(Qt::FindDirectChildrenOnly)) {
             QVERIFY(notices.rect().contains(row->geometry()));
             QVERIFY2(row->height() >= row->sizeHint().height(), qPrintable(QString::number(row->height())));
         }
-        QCOMPARE(open.window.canvases()->geometry(), before);
         const auto tone = [&](const char* id) { return notices.findChild<QFrame*>(id)->property("tone").toString(); };
         QCOMPARE(tone("written"), QString("success"));
         QCOMPARE(tone("broken"), QString("error"));

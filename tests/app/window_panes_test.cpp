@@ -48,7 +48,7 @@ private slots:
     void whatIsSaidLiesOverThePanels() {
         OpenWindow open;
         NoticeStrip& notices = open.window.notices();
-        notices.show("error", NoticeStrip::Tone::Error, "there is no such file");
+        notices.show("write a.svg", NoticeStrip::Tone::Progress, "Writing a.svg: 5 %"); // stays
         for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::WholeModel,
                                           WindowLayout::ComparePolicies}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
@@ -63,7 +63,7 @@ private slots:
     void noNoticeHidesWhatHasTheFocus() {
         OpenWindow open({1280, 800});
         NoticeStrip& notices = open.window.notices();
-        notices.show("error", NoticeStrip::Tone::Error, "there is no such file");
+        notices.show("write a.svg", NoticeStrip::Tone::Progress, "Writing a.svg: 5 %"); // stays
         open.settle();
         const auto isHidden = [&](const QWidget* widget) { // its middle
             return notices.geometry().contains(widget->mapTo(&open.window, widget->rect().center()));

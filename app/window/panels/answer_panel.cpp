@@ -27,6 +27,20 @@ namespace {
 
 enum Page { kMessage, kAnswers, kCurves };
 
+/// May be too narrow for one of its parts, which then has another place.
+class YieldingHeader : public QWidget {
+public:
+    YieldingHeader(const QWidget& part, QWidget* parent) : QWidget(parent), m_part(part) {}
+    QSize minimumSizeHint() const override {
+        const bool isHere = isAncestorOf(&m_part) && !m_part.isHidden();
+        const int part = isHere ? m_part.minimumSizeHint().width() + layout()->spacing() : 0;
+        return QWidget::minimumSizeHint() - QSize(part, 0);
+    }
+
+private:
+    const QWidget& m_part;
+};
+
 } // namespace
 
 AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget* parent)
@@ -50,6 +64,7 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
     m_message->setContentsMargins(px(16), px(12), px(16), px(12));
     m_message->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     QScrollArea* area = added(m_stack, scrollArea(this));
+    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAsNeeded); // for the cells of a model with many heads
     auto* body = named("panelBody", new QWidget(area));
     auto* rows = makeLayout<QVBoxLayout>(body, {0, 0, 0, 0}, 0);
     m_rows = added(rows, new AnswerRows(m_workbench, m_jobs, body));
@@ -79,18 +94,21 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
 }
 
 void AnswerPanel::buildControls() {
-    m_header = named("dockHeader", new QWidget(this));
+    m_writing = new QWidget(this);
+    m_header = named("dockHeader", new YieldingHeader(*m_writing, this));
     m_header->setAttribute(Qt::WA_StyledBackground);
     auto* all = makeLayout<QHBoxLayout>(m_header, {10, 3, 4, 3}, 8);
     all->addWidget(named("viewTitle", roleLabel(tr("Answers"), "dockTitle", m_header)));
     m_controls = added(all, new QWidget(m_header), 1);
     all->addStretch(); // takes the room of the hidden controls
-    auto* row = makeLayout<QHBoxLayout>(m_controls, {0, 0, 0, 0}, 8);
+    auto* controls = makeLayout<QHBoxLayout>(m_controls, {0, 0, 0, 0}, 8);
     m_shown = new SegmentedSwitch({tr("Answers"), tr("Loss and budget")}, tr("Answers or curves"), m_controls);
     m_shown->setObjectName("answersOrCurves");
     connect(m_shown, &SegmentedSwitch::chosen, this, &AnswerPanel::want);
-    row->addWidget(m_shown);
-    m_mode = new SegmentedSwitch({tr("Likeliest"), tr("Sampled")}, tr("How the text is written"), m_controls);
+    controls->addWidget(m_shown, 0, Qt::AlignLeft);
+    controls->addWidget(m_writing, 1);
+    auto* row = makeLayout<QHBoxLayout>(m_writing, {0, 0, 0, 0}, 8);
+    m_mode = new SegmentedSwitch({tr("Likeliest"), tr("Sampled")}, tr("How the text is written"), m_writing);
     m_mode->setObjectName("writingMode");
     m_mode->setToolTip(tr("The likeliest token each time, or tokens drawn with a temperature and a seed, with the same "
                           "random numbers in all rows"));
@@ -99,7 +117,18 @@ void AnswerPanel::buildControls() {
     m_tokens = named("answerTokens", addField(row, tr("tokens"), 40, QString::number(m_jobs.writing().mostTokens)));
     m_tokens->setToolTip(tr("Length of the text; 0: only the loss of the expected answer is asked for"));
     m_mode->setCurrent(m_jobs.writing().temperature > 0 ? 1 : 0); // a rebuilt panel shows what is asked for
-    m_status = added(row, named("answerStatus", new ElidedLabel("quiet", Qt::ElideRight, m_controls)), 1);
+    m_status = added(row, named("answerStatus", new ElidedLabel("quiet", Qt::ElideRight, m_writing)), 1);
+}
+
+/// How the text is written stands in the header, or below it where the dock is too narrow.
+void AnswerPanel::placeWriting() {
+    const int beside =
+        m_header->minimumSizeHint().width() + m_header->layout()->spacing() + m_writing->minimumSizeHint().width();
+    const bool isBelow = width() < beside;
+    if (isBelow == (m_writing->parentWidget() == this)) return;
+    QBoxLayout* place = static_cast<QBoxLayout*>((isBelow ? this : m_controls)->layout());
+    place->insertWidget(isBelow ? 0 : 1, m_writing, isBelow ? 0 : 1);
+    m_writing->setContentsMargins(isBelow ? px(10) : 0, isBelow ? px(3) : 0, isBelow ? px(10) : 0, 0);
 }
 
 QWidget* AnswerPanel::buildSampling() {
@@ -125,6 +154,11 @@ void AnswerPanel::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
     want();
     refresh();
+}
+
+void AnswerPanel::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    placeWriting();
 }
 
 void AnswerPanel::hideEvent(QHideEvent* event) {
@@ -179,6 +213,7 @@ void AnswerPanel::refresh() {
     if (m_jobs.live() != m_workbench.live()) return; // another capture comes: its panes do, before the jobs know it
     const bool isLive = m_jobs.live() != nullptr;
     m_controls->setVisible(isLive);
+    m_writing->setVisible(isLive);
     m_mode->setVisible(m_shown->current() == 0); // curves need no text
     m_sampling->setVisible(isLive && m_shown->current() == 0 && m_mode->current() == 1);
     if (!isLive) {

@@ -31,10 +31,12 @@ public:
 protected:
     void showEvent(QShowEvent* event) override;
     void hideEvent(QHideEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
     bool event(QEvent* event) override;
 
 private:
     void buildControls();
+    void placeWriting();
     QWidget* buildSampling();
     QLineEdit* addField(QLayout* layout, const QString& name, double width, const QString& value);
     void closeAttention();
@@ -47,7 +49,7 @@ private:
     Workbench& m_workbench;
     LiveAnswerJobs& m_jobs;
     QStackedWidget* m_stack;
-    QWidget *m_header, *m_controls;
+    QWidget *m_header, *m_controls, *m_writing;
     QLabel *m_message, *m_error;
     ElidedLabel* m_status;
     AnswerRows* m_rows;

@@ -27,7 +27,7 @@ namespace {
 enum Column { kBadge, kName, kText, kBars, kLoss, kKl, kFlips, kDiffers, kKept, kSelect, kStores, kColumns };
 constexpr int kFirstNumber = kLoss;
 /// Least widths of the dock, in design pixels, at which the columns from the bars on are shown.
-constexpr std::array kNeeds = {380, 0, 480, 540, 600, 660, 740, 820};
+constexpr std::array kNeeds = {400, 0, 480, 540, 600, 660, 740, 820};
 constexpr int kWideNames = 600;
 
 struct Title {

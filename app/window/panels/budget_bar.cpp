@@ -73,6 +73,9 @@ void BudgetBar::build() {
     m_slider->setToolTip(tr("How many of the tokens before the cut each policy may keep. Double click: 25 %."));
     m_slider->setScale({kSmallestFraction, 1, 0.001, true});
     m_slider->setDefault(0.25);
+    m_slider->setMinimumWidth(px(140));
+    m_slider->setMaximumWidth(px(480));
+    row->setStretchFactor(m_slider, 1);
     m_tokens = added(row, named("budgetTokens", numberField(66, tr("Budget in tokens"), this)));
     m_tokens->setToolTip(tr("Tokens (257), percent (25%) or a fraction (0.25)"));
     m_of = added(row, roleLabel({}, "fact", this));
@@ -100,10 +103,33 @@ void BudgetBar::build() {
     });
 }
 
-void BudgetBar::fitWidth(int windowWidth) {
-    m_bytes->setVisible(windowWidth >= px(1420));
-    m_of->setVisible(windowWidth >= px(1180));
-    m_slider->setFixedWidth(windowWidth >= px(1920) ? px(480) : windowWidth >= px(1360) ? px(225) : px(160));
+bool BudgetBar::event(QEvent* event) {
+    const bool wasHandled = QWidget::event(event);
+    if (event->type() == QEvent::Resize || event->type() == QEvent::LayoutRequest) fitWidth();
+    return wasHandled;
+}
+
+void BudgetBar::fitWidth() {
+    const auto& cut = m_workbench.cut();
+    const QString label = tr("cut: %1").arg(fromUtf8(cut ? cut->label : m_workbench.session().cut));
+    const QString brief =
+        !cut ? label : tr("cut: %1").arg(cut->evaluatedOnSeen ? tr("none") : QString::number(cut->token));
+    const auto widthOf = [this](const QString& text) { return m_cut->fontMetrics().horizontalAdvance(text); };
+    const auto partOf = [this](QLabel* part) { return part->minimumSizeHint().width() + layout()->spacing(); };
+    int needed = layout()->minimumSize().width() + widthOf(label) - widthOf(m_cut->text());
+    for (QLabel* part : {m_of, static_cast<QLabel*>(m_bytes), static_cast<QLabel*>(m_removed)})
+        if (part->isHidden()) needed += partOf(part);
+    const auto yields = [&](int part) {
+        const bool isTooWide = needed > width();
+        if (isTooWide) needed -= part;
+        return isTooWide;
+    };
+    m_bytes->setVisible(!yields(partOf(m_bytes)));
+    m_of->setVisible(!yields(partOf(m_of)));
+    m_cut->setText(yields(widthOf(label) - widthOf(brief)) ? brief : label);
+    m_cut->setToolTip(label + "\n" +
+                      tr("Policies see the tokens before the cut; the queries after it evaluate what they keep."));
+    m_removed->setVisible(!yields(partOf(m_removed)));
 }
 
 void BudgetBar::refresh() {
@@ -129,8 +155,7 @@ void BudgetBar::refresh() {
 void BudgetBar::refreshBudget() {
     const Session& session = m_workbench.session();
     const auto& cut = m_workbench.cut();
-    m_cut->setText(cut ? tr("cut: %1").arg(fromUtf8(cut->label)) : tr("cut: %1").arg(fromUtf8(session.cut)));
-    m_cut->setToolTip(tr("Policies see the tokens before the cut; the queries after it evaluate what they keep."));
+    fitWidth();
     if (!cut) return;
     const Budget budget =
         session.panes.empty() ? session.budget : effectiveBudget(session, static_cast<std::size_t>(session.activePane));

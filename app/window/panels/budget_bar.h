@@ -21,15 +21,19 @@ class BudgetBar : public QWidget {
 public:
     explicit BudgetBar(Workbench& workbench, QWidget* parent = nullptr);
     ValueSlider* slider() const { return m_slider; }
-    /// In narrow windows the bytes are hidden first, then the slider narrows.
-    void fitWidth(int windowWidth);
 
 signals:
     void refused(const QString& message); ///< a typed value is invalid
     void accepted();                      ///< a value is valid: what was refused before no longer matters
 
+protected:
+    bool event(QEvent* event) override;
+
 private:
     void build();
+    /// Where the width is short, the slider narrows, then bytes, the number of tokens, the words of the cut and the
+    /// removed share go, in this order.
+    void fitWidth();
     QLineEdit* placeField(const QString& name, double width);
     void refresh();
     void refreshBudget();

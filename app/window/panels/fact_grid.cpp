@@ -3,11 +3,10 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/live_number.h"
+#include "app/window/widgets/name_value_line.h"
 #include "app/window/widgets/small_widgets.h"
 
-#include <QHBoxLayout>
-
-#include <algorithm>
+#include <QVBoxLayout>
 
 namespace kvscope {
 
@@ -17,10 +16,8 @@ FactGrid::FactGrid(QWidget* parent, Clock& clock)
 void FactGrid::show(const Facts& facts, bool areOutdated) {
     while (m_rows.size() < facts.size()) {
         // A line of its own: a long value elsewhere takes no room from the name.
-        const Row row{wrappedLabel({}, "fact", this), new LiveNumber(12, QFont::Normal, this, m_clock),
-                      innerLayout<QHBoxLayout>(m_column)};
-        row.line->addWidget(row.name, 1);
-        row.line->addWidget(row.value, 0, Qt::AlignRight | Qt::AlignVCenter);
+        const Row row{wrappedLabel({}, "fact", this), new LiveNumber(12, QFont::Normal, this, m_clock)};
+        m_column->addLayout(new NameValueLine(row.name, row.value, px(4)));
         m_rows.push_back(row);
     }
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
@@ -30,27 +27,6 @@ void FactGrid::show(const Facts& facts, bool areOutdated) {
         if (!used) continue;
         showText(m_rows[i].name, facts[i].first);
         m_rows[i].value->show(facts[i].second, areOutdated);
-    }
-    stack();
-}
-
-QSize FactGrid::minimumSizeHint() const {
-    int width = 0;
-    for (const Row& row : m_rows)
-        if (!row.value->isHidden()) width = std::max(width, row.value->sizeHint().width());
-    return {width, QWidget::minimumSizeHint().height()};
-}
-
-void FactGrid::resizeEvent(QResizeEvent* event) {
-    QWidget::resizeEvent(event);
-    stack();
-}
-
-void FactGrid::stack() {
-    for (const Row& row : m_rows) {
-        const int needed = row.name->minimumSizeHint().width() + row.line->spacing() + row.value->sizeHint().width();
-        const auto direction = width() < needed ? QBoxLayout::TopToBottom : QBoxLayout::LeftToRight;
-        if (row.line->direction() != direction) row.line->setDirection(direction);
     }
 }
 

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-class QBoxLayout;
 class QLabel;
 class QVBoxLayout;
 
@@ -26,18 +25,12 @@ public:
 
     explicit FactGrid(QWidget* parent = nullptr, Clock& clock = machineClock());
     void show(const Facts& facts, bool areOutdated = false);
-    QSize minimumSizeHint() const override; ///< as wide as the longest value
-
-protected:
-    void resizeEvent(QResizeEvent* event) override;
 
 private:
     struct Row {
         QLabel* name;
         LiveNumber* value;
-        QBoxLayout* line;
     };
-    void stack(); ///< values of the rows that are too narrow for both
     Clock& m_clock;
     QVBoxLayout* m_column;
     std::vector<Row> m_rows;

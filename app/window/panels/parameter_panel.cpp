@@ -4,6 +4,8 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/choice_box.h"
+#include "app/window/widgets/elided_button.h"
+#include "app/window/widgets/name_value_line.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
 
@@ -98,7 +100,7 @@ void ParameterPanel::rebuild(std::int64_t tokens) {
 
 void ParameterPanel::addFold(Stage stage) {
     Fold& fold = m_folds[static_cast<std::size_t>(stage)];
-    fold.head = new QPushButton(this);
+    fold.head = new ElidedPushButton(this);
     fold.head->setObjectName("parameterFold");
     fold.head->setProperty("look", "fold");
     fold.head->setToolTip(wordsOf(stage).help);
@@ -221,16 +223,17 @@ QLabel* ParameterRow::nameLabel() {
     return label;
 }
 
+void ParameterRow::addLine(QWidget* control) {
+    static_cast<QGridLayout*>(layout())->addLayout(new NameValueLine(nameLabel(), control, px(6)), 0, 1, 1, 2);
+}
+
 void ParameterRow::buildNumber() {
     auto* grid = static_cast<QGridLayout*>(layout());
-    grid->addWidget(nameLabel(), 0, 1);
-
-    auto* fieldBox = new QHBoxLayout;
-    fieldBox->setSpacing(px(4));
+    auto* fieldBox = makeLayout<QHBoxLayout>(new QWidget(this), {}, 4);
     m_field = added(fieldBox, numberField(74, fromUtf8(m_spec.label), this));
     if (const std::string unit = unitBeside(m_spec); !unit.empty())
         fieldBox->addWidget(roleLabel(unit == "tokens" ? "tok" : fromUtf8(unit), "quiet", this));
-    grid->addLayout(fieldBox, 0, 2);
+    addLine(fieldBox->parentWidget());
     connect(m_field, &QLineEdit::editingFinished, this, [this] {
         try {
             if (m_field->isModified()) proposeTyped(withoutThousands(m_field->text()));
@@ -254,7 +257,7 @@ void ParameterRow::buildNumber() {
 // A text field takes the whole width below its name, because formulas and paths are long.
 void ParameterRow::buildText() {
     auto* grid = static_cast<QGridLayout*>(layout());
-    grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1, 1, 2);
+    grid->addWidget(nameLabel(), 0, 1, 1, 2);
     m_field = added(grid, new ValueField(this), 1, 1, 1, 3);
     m_field->setAccessibleName(fromUtf8(m_spec.label));
     connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed()); });
@@ -268,10 +271,6 @@ void ParameterRow::proposeTyped(const QString& text) {
 }
 
 void ParameterRow::buildChoice() {
-    auto* grid = static_cast<QGridLayout*>(layout());
-    auto* line = new QHBoxLayout;
-    line->setSpacing(px(8));
-    line->addWidget(nameLabel(), 1);
     m_choices = new ChoiceBox(this);
     m_choices->setAccessibleName(fromUtf8(m_spec.label));
     m_choices->setSizeAdjustPolicy(QComboBox::AdjustToContents);
@@ -282,8 +281,7 @@ void ParameterRow::buildChoice() {
         m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
     }
-    line->addWidget(m_choices);
-    grid->addLayout(line, 0, 1, 1, 2);
+    addLine(m_choices);
     connect(m_choices, &QComboBox::activated, this, [this](int index) {
         emit edited(m_choices->itemData(index).toString(), false);
         emit editingEnded();
@@ -292,7 +290,7 @@ void ParameterRow::buildChoice() {
 
 void ParameterRow::buildFlag() {
     auto* grid = static_cast<QGridLayout*>(layout());
-    m_flag = added(grid, new QCheckBox(fromUtf8(m_spec.label), this), 0, 1, 1, 2);
+    m_flag = added(grid, new ElidedCheckBox(fromUtf8(m_spec.label), this), 0, 1, 1, 2);
     connect(m_flag, &QCheckBox::clicked, this, [this](bool on) {
         emit edited(on ? "true" : "false", false);
         emit editingEnded();

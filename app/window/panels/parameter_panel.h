@@ -20,8 +20,8 @@ class QVBoxLayout;
 namespace kvscope {
 
 /// A row of a parameter table as a control: name, symbol, typed field with unit, reset, slider with a tick at the
-/// variant's value; a drop-down for a choice, a box for a flag, a field for a text. Shows values and emits edits, but
-/// changes nothing.
+/// variant's value; a drop-down for a choice, a box for a flag, a field for a text. A narrow row has its control below
+/// the name. Shows values and emits edits, but changes nothing.
 class ParameterRow : public QWidget {
     Q_OBJECT
 
@@ -48,6 +48,7 @@ signals:
 
 private:
     QLabel* nameLabel();
+    void addLine(QWidget* control); ///< behind the name
     void buildNumber();
     void buildChoice();
     void buildFlag();

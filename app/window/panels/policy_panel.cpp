@@ -7,6 +7,7 @@
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/elided_button.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/policies/policy.h"
 #include "views/common/view_facts.h"
@@ -34,13 +35,10 @@ PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
 }
 
 void PolicyPanel::build() {
-    auto* column = makeLayout<QVBoxLayout>(this, {10, 12, 16, 16}, 6);
+    auto* column = makeLayout<QVBoxLayout>(this, {10, 12, 14, 16}, 6);
     auto* head = innerLayout<QHBoxLayout>(column, {8, 0, 0, 0}, 8);
     m_badge = added(head, new LetterBadge(20, this));
     m_title = added(head, new ElidedLabel("policyTitle", Qt::ElideRight, this));
-    m_variant = added(head, chipButton({}, "plain", this));
-    m_variant->setMenu(new QMenu(m_variant));
-    m_variant->setToolTip(tr("Variants: the same policy as the paper, the authors' code or a library has it"));
     head->addStretch();
     m_more = added(head, iconButton("more", tr("More for this pane"), this));
     m_more->setPopupMode(QToolButton::InstantPopup);
@@ -49,7 +47,11 @@ void PolicyPanel::build() {
 
     m_parameterBox = new QWidget(this);
     auto* box = makeLayout<QVBoxLayout>(m_parameterBox, {0, 4, 0, 0});
-    auto* title = innerLayout<QHBoxLayout>(box, {8, 0, 0, 0});
+    auto* title = innerLayout<QHBoxLayout>(box, {8, 0, 0, 0}, 8);
+    m_variant = added(title, named("variantChip", new ElidedPushButton(this)));
+    m_variant->setProperty("chip", "plain");
+    m_variant->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    m_variant->setMenu(new QMenu(m_variant));
     title->addStretch();
     m_resetAll = added(title, new QPushButton(tr("Reset all"), this));
     m_resetAll->setProperty("look", "link");
@@ -120,7 +122,6 @@ void PolicyPanel::refresh() {
     for (QWidget* widget : {static_cast<QWidget*>(m_badge), static_cast<QWidget*>(m_more)}) widget->setVisible(any);
     if (!any) {
         m_title->setFullText(tr("No pane"));
-        m_variant->setVisible(false);
         m_parameterBox->setVisible(false);
         m_recorded->setVisible(false);
         return;
@@ -130,12 +131,14 @@ void PolicyPanel::refresh() {
     const bool recorded = !spec.recordedPath.empty();
     m_badge->show(pane.letter, pane.policyId);
     m_title->setFullText(fromUtf8(pane.policyName));
-    m_variant->setVisible(!recorded && !pane.variant.empty());
+    m_variant->setVisible(!pane.variant.empty());
     m_parameterBox->setVisible(!recorded);
     m_recorded->setVisible(recorded);
     if (recorded) return showRecorded(spec.recordedPath, pane);
     const PolicyCard& card = policyById(spec.policy.policy).card();
     m_variant->setText(fromUtf8(pane.variant) + " ▾");
+    m_variant->setToolTip(fromUtf8(pane.variant) + "\n" +
+                          tr("Variants: the same policy as the paper, the authors' code or a library has it"));
     fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
         changeActive([&](SessionPane& p) { p.policy = next; }, tr("Variant"));
     });

@@ -42,6 +42,9 @@ Look lookOf(NoticeStrip::Tone tone, bool offersSomething) {
     return {"error", "warning", theme.error, {}};
 }
 
+/// Until somebody answers or closes it.
+bool stands(NoticeStrip::Tone tone) { return tone == NoticeStrip::Tone::Offer || tone == NoticeStrip::Tone::Error; }
+
 /// What a main window lays out. Panels that are arranged anew come to the front.
 bool isPanel(const QObject* child, const QWidget* window) {
     const auto* main = qobject_cast<const QMainWindow*>(window);
@@ -80,7 +83,9 @@ void NoticeStrip::show(const QString& id, Tone tone, const QString& message, con
 
 void NoticeStrip::show(const QString& id, Tone tone, const QString& message, std::vector<Action> actions) {
     dismiss(id);
-    const auto at = tone == Tone::Offer ? m_notices.begin() : m_notices.end();
+    const auto at = stands(tone)
+                        ? std::ranges::find_if_not(m_notices, &stands, [](const auto& one) { return one->tone; })
+                        : m_notices.end();
     auto& notice = **m_notices.insert(at, std::make_unique<Notice>());
     notice.id = id;
     notice.message = message;
@@ -116,7 +121,8 @@ void NoticeStrip::build(Notice& notice) {
     }
     auto* close = added(layout, iconButton("close", tr("Close this message"), row));
     connect(close, &QToolButton::clicked, this, [this, id = notice.id] { dismiss(id); });
-    m_rows->insertWidget(notice.tone == Tone::Offer ? 0 : -1, row);
+    const auto place = std::ranges::find(m_notices, &notice, [](const auto& one) { return one.get(); });
+    m_rows->insertWidget(static_cast<int>(place - m_notices.begin()), row);
     row->show(); // a hidden row has no height in the layout
 }
 
@@ -165,7 +171,7 @@ void NoticeStrip::restyle() {
 void NoticeStrip::makeRoom(int width) {
     int height = 0;
     for (const auto& notice : m_notices)
-        if (notice->tone == Tone::Offer) height += px(height == 0 ? 14 : 6) + notice->row->heightForWidth(width);
+        if (stands(notice->tone)) height += px(height == 0 ? 14 : 6) + notice->row->heightForWidth(width);
     if (m_room) m_room->setFixedHeight(height);
 }
 

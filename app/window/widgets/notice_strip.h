@@ -14,9 +14,9 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// Messages as rows over the top of the panels, never as a modal box: they move nothing, but for an offer, which may
-/// stand as long as one works and so has a place of its own above the panels. Each may offer actions and can be closed;
-/// all but offers, errors and progress leave by themselves, unless the pointer is on them.
+/// Messages as rows over the top of the panels, never as a modal box: they move nothing, but for offers and errors,
+/// which may stand as long as one works and so have a place of their own above the panels. Each may offer actions and
+/// can be closed; all but offers, errors and progress leave by themselves, unless the pointer is on them.
 class NoticeStrip : public QWidget {
     Q_OBJECT
 
@@ -39,7 +39,7 @@ public:
     QStringList messages() const; ///< from the top, for tests and screen readers
 
     /// In the middle of the parent widget's width; at its foot while that hides the focus. `room` lies below `top` and
-    /// gets the height of the offers.
+    /// gets the height of offers and errors.
     void placeBelow(int top, QWidget* room);
     void restyle(); ///< the theme or the scale has changed
 
@@ -56,7 +56,7 @@ private:
 
     Clock& m_clock;
     QVBoxLayout* m_rows;
-    std::vector<std::unique_ptr<Notice>> m_notices; ///< from the top: offers first
+    std::vector<std::unique_ptr<Notice>> m_notices; ///< from the top: offers and errors first
     int m_top = 0;
     QPointer<QWidget> m_room;
 };
