@@ -220,8 +220,10 @@ QWidget* MainWindow::buildTop() {
     connect(m_topBar, &TopBar::foundAll, this, [this](const QString& text) {
         m_notices->show("find", NoticeStrip::Tone::Notice, hitsText(m_workbench.viewInput(), text));
     });
-    connect(m_budgetBar, &BudgetBar::refused, this,
-            [this](const QString& message) { m_notices->show("refused", NoticeStrip::Tone::Error, message); });
+    connect(m_budgetBar, &BudgetBar::refused, this, [this](const QString& message) {
+        m_notices->show("refused", NoticeStrip::Tone::Warning,
+                        message); // an error would move what lies below the field
+    });
     connect(m_budgetBar, &BudgetBar::accepted, this, [this] { m_notices->dismiss("refused"); });
     return top;
 }

@@ -13,6 +13,7 @@
 #include "views/scene/axes.h"
 
 #include <QHBoxLayout>
+#include <QStyle>
 #include <QVBoxLayout>
 
 #include <cmath>
@@ -59,7 +60,11 @@ void FidelityBlock::showEvent(QShowEvent* event) {
 
 void FidelityBlock::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    const QMargins inset = width() < px(kNarrow) ? kNarrowInset : kInset;
+    // A narrow block has a lower height and so may lose its scroll bar: the room that this gives makes it wide no more,
+    // or the bar would come and go without end.
+    const bool wasNarrow = layout()->contentsMargins().left() == px(kNarrowInset.left());
+    const int bar = wasNarrow ? style()->pixelMetric(QStyle::PM_ScrollBarExtent, nullptr, this) : 0;
+    const QMargins inset = width() < px(kNarrow) + bar ? kNarrowInset : kInset;
     layout()->setContentsMargins(px(inset.left()), px(inset.top()), px(inset.right()), px(inset.bottom()));
 }
 
