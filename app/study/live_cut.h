@@ -6,12 +6,12 @@
 
 namespace kvscope {
 
-/// Names the session's cut in its live context, so that a worker reads it there and the model answers behind what the
-/// panes keep. A session without a cut leaves the context its own: a worker cannot read without.
+/// Writes the session's cut into the description of its live context, so that a worker reads the context with the cut
+/// at which the panes choose tokens. With the cut "none" the description keeps its own, because a worker needs one.
 void readAtShownCut(Session& session);
 
-/// The session after its own source was opened once more, a live context with its own cut or with the one that is
-/// shown. Nothing for another context; `context` is empty for a file.
+/// The session for opening `context` when that is the session's own live context, with the description's cut or with
+/// the session's; nothing for another context. `context` is empty where a file is opened.
 std::optional<Session> openedAgain(const Session& session, const SharedText& context);
 
 } // namespace kvscope

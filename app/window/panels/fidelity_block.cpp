@@ -60,8 +60,8 @@ void FidelityBlock::showEvent(QShowEvent* event) {
 
 void FidelityBlock::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    // A narrow block has a lower height and so may lose its scroll bar: the room that this gives makes it wide no more,
-    // or the bar would come and go without end.
+    // Narrow margins can make the block lower, so that its scroll bar goes. The width that this frees must not bring
+    // the wide margins back, or the bar would come and go without end.
     const bool wasNarrow = layout()->contentsMargins().left() == px(kNarrowInset.left());
     const int bar = wasNarrow ? style()->pixelMetric(QStyle::PM_ScrollBarExtent, nullptr, this) : 0;
     const QMargins inset = width() < px(kNarrow) + bar ? kNarrowInset : kInset;
