@@ -2,10 +2,9 @@
 // is not decided here.
 #include "app/export/painter_scene.h"
 
+#include "app/export/paint_cache.h"
 #include "app/text/qt_text_service.h"
 #include "views/scene/scene_builder.h"
-
-#include <QFontMetricsF>
 
 #include <algorithm>
 #include <cmath>
@@ -103,12 +102,26 @@ public:
     void operator()(const PopClipItem&) { m_painter.restore(); }
 
 private:
+    void drawAsPicture(const TextItem& item);
+    bool drawnAsOne(const PointCloudItem& item);
+
     QPainter& m_painter;
     const Scene& m_scene;
     const PaintOptions& m_options;
 };
 
+void ItemPainter::drawAsPicture(const TextItem& item) {
+    const QTransform& toDevice = m_painter.deviceTransform();
+    const TextPictures::Picture& picture = m_options.cache->texts.of(item, toDevice.m11());
+    const Point begin = baselineOf(item, picture.extent);
+    const QPointF corner = toDevice.map(QPointF(item.position.x + begin.x, item.position.y + begin.y));
+    m_painter.setWorldMatrixEnabled(false);
+    m_painter.drawImage(corner.toPoint() + picture.corner, picture.image);
+    m_painter.setWorldMatrixEnabled(true);
+}
+
 void ItemPainter::operator()(const TextItem& item) {
+    if (m_options.cache && item.angleDegrees == 0) return drawAsPicture(item);
     m_painter.save();
     m_painter.translate(item.position.x, item.position.y);
     if (item.angleDegrees != 0) m_painter.rotate(item.angleDegrees);
@@ -123,8 +136,30 @@ void ItemPainter::operator()(const TextItem& item) {
     m_painter.restore();
 }
 
+/// Marks of one colour alone may be blended in any order.
+bool ItemPainter::drawnAsOne(const PointCloudItem& item) {
+    constexpr double kPixelsForMark = 1024; // of the clip: the layer's cost grows with pixels, that of marks with marks
+    if (!m_options.cache) return false;
+    const bool arms = !markerArms(item.marker, item.radius).empty();
+    const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
+    const bool isFilled = item.fill.a > 0 && !arms, isOutlined = stroke.colour.a > 0 && stroke.width > 0;
+    const QTransform& toDevice = m_painter.deviceTransform();
+    QRectF clip(0, 0, m_scene.width, m_scene.height);
+    if (m_painter.hasClipping()) clip &= m_painter.clipBoundingRect();
+    const double pixels = clip.width() * toDevice.m11() * clip.height() * toDevice.m22();
+    if (isFilled == isOutlined || pixels > kPixelsForMark * static_cast<double>(item.points->size())) return false;
+    const MarkLayer::Mark mark{item.marker, item.radius, isFilled ? 0 : stroke.width,
+                               isFilled ? item.fill : stroke.colour};
+    const auto [image, corner] = m_options.cache->marks.paint(
+        *item.points, mark, {clip.x(), clip.y(), clip.width(), clip.height()}, toDevice.m11(), toDevice.m22());
+    m_painter.setWorldMatrixEnabled(false);
+    m_painter.drawImage(corner, image);
+    m_painter.setWorldMatrixEnabled(true);
+    return true;
+}
+
 void ItemPainter::operator()(const PointCloudItem& item) {
-    if (!isPainted(item)) return;
+    if (!isPainted(item) || drawnAsOne(item)) return;
     if (m_options.rasteriseAbove == 0 || item.points->size() <= m_options.rasteriseAbove) {
         drawMarks(m_painter, item);
         return;
@@ -141,17 +176,8 @@ double largestImageScale(double width, double height) {
 }
 
 SetText setText(const TextItem& item) {
-    const QFont font = fontOf(item.style);
-    const QFontMetricsF metrics(font);
-    const double width = metrics.horizontalAdvance(QString::fromStdString(item.text));
-    const double x = item.horizontal == HorizontalAlign::Left     ? 0
-                     : item.horizontal == HorizontalAlign::Centre ? -width / 2
-                                                                  : -width;
-    const double y = item.vertical == VerticalAlign::Baseline ? 0
-                     : item.vertical == VerticalAlign::Top    ? metrics.ascent()
-                     : item.vertical == VerticalAlign::Middle ? (metrics.ascent() - metrics.descent()) / 2
-                                                              : -metrics.descent();
-    return {font, {x, y}};
+    const Point begin = baselineOf(item, extentOf(item.text, item.style));
+    return {fontOf(item.style), {begin.x, begin.y}};
 }
 
 QPainterPath outlinesOf(const TextItem& item) {

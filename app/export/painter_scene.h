@@ -8,11 +8,15 @@
 
 namespace kvscope {
 
+struct PaintCache;
+
 struct PaintOptions {
     /// Point clouds with more marks than this become one image of `rasterDpi` inside a vector file; 0: never.
     std::size_t rasteriseAbove = 0;
     double rasterDpi = 600;
     bool outlines = false; ///< texts as shapes
+    /// For the screen: runs of text and crowds of marks become pictures, which vector files must not have.
+    PaintCache* cache = nullptr;
 };
 
 /// The largest number of device pixels per logical pixel for an image of this size: QPainter allows 32767 pixels a

@@ -85,6 +85,11 @@ QFont fontOf(const TextStyle& style, double scale) {
     return font;
 }
 
+TextExtent extentOf(std::string_view utf8, const TextStyle& style) {
+    const QFontMetricsF metrics(fontOf(style));
+    return {metrics.horizontalAdvance(textOf(utf8)), metrics.ascent(), metrics.descent()};
+}
+
 struct QtTextService::Cache {
     struct Entry {
         std::string text;
@@ -105,14 +110,13 @@ TextExtent QtTextService::measure(std::string_view utf8, const TextStyle& style)
     if (const auto found = m_cache->extents.constFind(key);
         found != m_cache->extents.constEnd() && found->text == utf8 && found->style == style)
         return found->extent;
-    const QFontMetricsF metrics(fontOf(style));
-    const TextExtent extent{metrics.horizontalAdvance(textOf(utf8)), metrics.ascent(), metrics.descent()};
+    const TextExtent extent = extentOf(utf8, style);
     if (m_cache->extents.size() >= kMostEntries) m_cache->extents.clear();
     m_cache->extents.insert(key, {std::string(utf8), style, extent});
     return extent;
 }
 
-TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& style, double scale) const {
+TextBitmap rasterisedText(std::string_view utf8, const TextStyle& style, double scale) {
     const QString text = textOf(utf8);
     const QFont font = fontOf(style, scale);
     const QFontMetricsF metrics(font);
@@ -126,6 +130,7 @@ TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& styl
     bitmap.left = left / scale;
     bitmap.top = top / scale;
     QImage image(bitmap.width, bitmap.height, QImage::Format_ARGB32_Premultiplied);
+    if (image.isNull()) return {}; // a platform without fonts measures anything
     image.fill(Qt::transparent);
     QPainter painter(&image);
     painter.setFont(font);
@@ -151,6 +156,10 @@ TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& styl
         }
     }
     return bitmap;
+}
+
+TextBitmap QtTextService::rasterise(std::string_view utf8, const TextStyle& style, double scale) const {
+    return rasterisedText(utf8, style, scale);
 }
 
 } // namespace kvscope

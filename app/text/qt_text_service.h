@@ -23,7 +23,11 @@ QByteArray contentOf(const BundledFont& font);
 /// The font of a style at `size` logical pixels; the bundled faces are registered on first use.
 QFont fontOf(const TextStyle& style, double scale = 1);
 
-/// Text measured and rasterised by Qt. Needs a QGuiApplication (any platform); to be used on the GUI thread.
+/// Text measured and rasterised by Qt, in any thread. Needs a QGuiApplication (any platform).
+TextExtent extentOf(std::string_view utf8, const TextStyle& style);
+TextBitmap rasterisedText(std::string_view utf8, const TextStyle& style, double scale);
+
+/// The same for layouts and painters; to be used on the GUI thread.
 /// Measurements of runs are kept, since a strip asks for the same words in every frame.
 class QtTextService final : public TextService {
 public:

@@ -1,4 +1,4 @@
-// Circles of every size on the screen, where small ones are marks of a texture, and on paper.
+// Circles of every size as OpenGL draws them, where small ones are marks of a texture, and on paper.
 #include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/export/painter_scene.h"
@@ -16,6 +16,8 @@ class CircleMarksTest : public QObject {
     Q_OBJECT
 
 private slots:
+    void initTestCase() { qputenv("KVSCOPE_OPENGL", "1"); } // software's, too
+
     void circlesAreThoseOfThePaper() {
         constexpr int kCell = 40;
         const std::vector<CircleItem> looks = {{{}, 1.3, {0, 90, 200, 255}, {}, {}},

@@ -1,6 +1,6 @@
 // Marks of one colour as one picture: the same pixels as if one mark after the other were blended over the ground.
+#include "app/export/mark_layer.h"
 #include "tests/support/test_program.h"
-#include "views/imgui/mark_layer.h"
 
 #include <QtTest>
 
@@ -27,11 +27,9 @@ double coverage(const MarkerBitmap& bitmap, Point middle, int column, int row) {
 }
 
 /// Opacity of a pixel of the screen; 0 beyond the picture.
-int opacityAt(const ImageItem& image, double scale, int column, int row) {
-    const int x = column - static_cast<int>(std::lround(image.box.x * scale)),
-              y = row - static_cast<int>(std::lround(image.box.y * scale));
-    if (x < 0 || y < 0 || x >= image.width || y >= image.height) return 0;
-    return (*image.rgba)[static_cast<std::size_t>(4 * (y * image.width + x) + 3)];
+int opacityAt(const MarkLayer::Picture& picture, int column, int row) {
+    const QPoint at = QPoint(column, row) - picture.corner;
+    return picture.image.valid(at) ? qAlpha(picture.image.pixel(at)) : 0;
 }
 
 } // namespace
@@ -51,10 +49,7 @@ private slots:
             for (int i = 0; i < 60; ++i) points.push_back({x(random), y(random)});
             points.push_back({1e9, NAN}); // a place that no picture has
             MarkLayer layer;
-            const ImageItem image = layer.paint(points, mark, clip, scale, scale);
-            QCOMPARE(image.rgba->size(), static_cast<std::size_t>(4 * image.width * image.height));
-            QVERIFY(std::abs(image.box.width * scale - image.width) < 1e-9 &&
-                    std::abs(std::remainder(image.box.x * scale, 1)) < 1e-9);
+            const MarkLayer::Picture picture = layer.paint(points, mark, clip, scale, scale);
             const MarkerBitmap bitmap = rasteriseMarker(mark.marker, mark.radius * scale * kMarkFineness,
                                                         mark.strokeWidth * scale * kMarkFineness);
             int seen = 0;
@@ -66,7 +61,7 @@ private slots:
                             open *= 1 - mark.colour.a / 255.0 *
                                             coverage(bitmap, {point.x * scale, point.y * scale}, column, row);
                     const int expected = static_cast<int>(std::lround(255 * (1 - open))),
-                              painted = opacityAt(image, scale, column, row);
+                              painted = opacityAt(picture, column, row);
                     // A mark stands up to a 64th of a pixel from its place.
                     QVERIFY2(std::abs(painted - expected) <= 12,
                              qPrintable(QString("%1, %2: %3, not %4").arg(column).arg(row).arg(painted).arg(expected)));
@@ -80,26 +75,26 @@ private slots:
         MarkLayer layer;
         const MarkLayer::Mark mark{Marker::Circle, 3, 0, {1, 2, 3, 255}};
         for (const double shift : {0.0, 0.25, 0.5, 0.75}) {
-            const ImageItem image = layer.paint({{20 + shift, 20}}, mark, {0, 0, 40, 40}, 1, 1);
+            const MarkLayer::Picture picture = layer.paint({{20 + shift, 20}}, mark, {0, 0, 40, 40}, 1, 1);
             double sum = 0, moment = 0;
             for (int row = 0; row < 40; ++row)
                 for (int column = 0; column < 40; ++column) {
-                    sum += opacityAt(image, 1, column, row);
-                    moment += opacityAt(image, 1, column, row) * (column + 0.5);
+                    sum += opacityAt(picture, column, row);
+                    moment += opacityAt(picture, column, row) * (column + 0.5);
                 }
             QVERIFY2(std::abs(moment / sum - 20 - shift) < 0.1, qPrintable(QString::number(moment / sum)));
-            QCOMPARE((*image.rgba)[0], 1);
-            QCOMPARE((*image.rgba)[2], 3);
+            const QPoint middle = QPoint(20, 20) - picture.corner;
+            QCOMPARE(picture.image.pixel(middle), qRgb(1, 2, 3));
         }
     }
 
     /// A mark beyond the clip reaches into it with its half.
     void marksAcrossTheEdgeOfTheClipArePainted() {
         MarkLayer layer;
-        const ImageItem image = layer.paint({{9, 20}, {31, 20}, {20, 9}, {20, 31}},
-                                            {Marker::Circle, 3, 0, {0, 0, 0, 255}}, {10, 10, 20, 20}, 1, 1);
+        const MarkLayer::Picture picture = layer.paint({{9, 20}, {31, 20}, {20, 9}, {20, 31}},
+                                                       {Marker::Circle, 3, 0, {0, 0, 0, 255}}, {10, 10, 20, 20}, 1, 1);
         for (const auto& [column, row] : {std::pair{10, 20}, {29, 20}, {20, 10}, {20, 29}})
-            QVERIFY(opacityAt(image, 1, column, row) > 200);
+            QVERIFY(opacityAt(picture, column, row) > 200);
     }
 };
 

@@ -1,6 +1,6 @@
 // Marks as coverage: as large as their outlines say, filled or hollow, and alike from all sides where the mark is.
 #include "tests/support/test_program.h"
-#include "views/imgui/texture_pages.h"
+#include "views/scene/marker_bitmap.h"
 #include "views/scene/scene_builder.h"
 
 #include <QtTest>

@@ -15,10 +15,6 @@ namespace kvscope {
 
 namespace {
 
-/// A cloud with so few pixels of its clip for a mark is painted as one picture, whose cost grows with the pixels; that
-/// of textured squares grows with the marks.
-constexpr double kPixelsForMark = 256;
-
 ImU32 packed(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, colour.a); }
 
 ImVec2 at(Point point) { return {static_cast<float>(point.x), static_cast<float>(point.y)}; }
@@ -131,20 +127,6 @@ void stampAll(ImDrawList& list, const std::vector<Point>& points, std::span<cons
     list.PopTextureID();
 }
 
-double horizontalShift(HorizontalAlign align, double width) {
-    return align == HorizontalAlign::Left ? 0 : align == HorizontalAlign::Centre ? -width / 2 : -width;
-}
-
-double verticalShift(VerticalAlign align, const TextExtent& extent) {
-    switch (align) {
-    case VerticalAlign::Top: return extent.ascent;
-    case VerticalAlign::Middle: return (extent.ascent - extent.descent) / 2;
-    case VerticalAlign::Bottom: return -extent.descent;
-    case VerticalAlign::Baseline: break;
-    }
-    return 0;
-}
-
 double cross(Point a, Point b, Point c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
 
 bool inTriangle(Point p, Point a, Point b, Point c) {
@@ -218,9 +200,9 @@ void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double
     if (item.text.empty() || item.colour.a == 0) return;
     const TexturePatch patch = m_textures.text(item.text, item.style, deviceScale);
     if (patch.texture == 0) return;
-    const TextExtent extent = m_text.measure(item.text, item.style);
-    double x = horizontalShift(item.horizontal, extent.width) + patch.left;
-    double y = verticalShift(item.vertical, extent) + patch.top;
+    const Point baseline = baselineOf(item, m_text.measure(item.text, item.style));
+    double x = baseline.x + patch.left;
+    double y = baseline.y + patch.top;
     const ImU32 tint = patch.coloured ? IM_COL32(255, 255, 255, item.colour.a) : packed(item.colour);
     if (item.angleDegrees == 0) {
         const auto snapped = [&](double value) { return std::round(value * deviceScale) / deviceScale; };
@@ -250,15 +232,6 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list,
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
     const bool isFilled = item.fill.a > 0 && !arms, isOutlined = stroke.colour.a > 0 && stroke.width > 0;
     if ((!isFilled && !isOutlined) || !item.points || item.points->empty()) return;
-    const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
-    const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
-    const Box clip{double{low.x}, double{low.y}, double{high.x - low.x}, double{high.y - low.y}};
-    const double pixels = clip.width * double{scale.x} * clip.height * double{scale.y};
-    if (isFilled != isOutlined && pixels <= kPixelsForMark * static_cast<double>(item.points->size())) {
-        const MarkLayer::Mark mark{item.marker, item.radius, isFilled ? 0 : stroke.width,
-                                   isFilled ? item.fill : stroke.colour};
-        return paintImage(m_layer.paint(*item.points, mark, clip, double{scale.x}, double{scale.y}), list);
-    }
     std::vector<Stamp> stamps;
     if (isFilled) stamps.push_back({m_textures.mark(item.marker, item.radius, 0, deviceScale), packed(item.fill)});
     if (isOutlined)

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "views/imgui/mark_layer.h"
 #include "views/imgui/texture_pages.h"
 #include "views/scene/scene.h"
 #include "views/scene/text_service.h"
@@ -30,7 +29,6 @@ private:
 
     const TextService& m_text;
     TexturePages m_textures;
-    MarkLayer m_layer;
 };
 
 /// Ear clipping of any simple polygon (either winding): indices of its triangles. O(n^2), for marks of a few dozen

@@ -99,6 +99,19 @@ std::vector<std::string> SceneBuilder::wrap(const std::string& text, const TextS
     return lines;
 }
 
+Point baselineOf(const TextItem& item, const TextExtent& extent) {
+    Point begin;
+    if (item.horizontal != HorizontalAlign::Left)
+        begin.x = item.horizontal == HorizontalAlign::Centre ? -extent.width / 2 : -extent.width;
+    switch (item.vertical) {
+    case VerticalAlign::Top: begin.y = extent.ascent; break;
+    case VerticalAlign::Middle: begin.y = (extent.ascent - extent.descent) / 2; break;
+    case VerticalAlign::Bottom: begin.y = -extent.descent; break;
+    case VerticalAlign::Baseline: break;
+    }
+    return begin;
+}
+
 std::vector<Point> markerOutline(Marker marker, double radius) {
     struct Form {
         int corners;

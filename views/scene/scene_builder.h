@@ -90,6 +90,9 @@ private:
     std::shared_ptr<std::vector<std::int64_t>> m_ids = std::make_shared<std::vector<std::int64_t>>();
 };
 
+/// Where a text's baseline begins, from the item's position and before it is rotated.
+Point baselineOf(const TextItem& item, const TextExtent& extent);
+
 /// Corners of a marker of the given radius around the origin; empty for circle, plus and cross.
 std::vector<Point> markerOutline(Marker marker, double radius);
 

@@ -13,7 +13,9 @@
 
 namespace kvscope {
 
-/// Shows a scene, drawn off the screen through Dear ImGui draw lists in the OpenGL context that all canvases share.
+class CanvasRenderer;
+
+/// Shows a scene, drawn off the screen by OpenGL or by QPainter (canvas_renderer.h).
 /// Scene coordinates are widget pixels divided by the interface scale. Draws only after a change. Reports gestures in
 /// scene coordinates without interpreting them.
 class CanvasWidget : public QWidget {
@@ -73,7 +75,6 @@ protected:
 
 private:
     enum class Gesture { None, Press, Pan, BoxZoom, Brush, Outline, Handle, Read };
-    struct Renderer; ///< painter and OpenGL objects
 
     Point toScene(const QPointF& widgetPosition) const;
     void hoverAt(const QPointF& widgetPosition);
@@ -95,7 +96,7 @@ private:
     bool m_dirty = true, m_redraw = true, m_isRead = true, m_faded = false, m_focusByKeyboard = false,
          m_readsText = false;
     int m_frames = 0;
-    std::unique_ptr<Renderer> m_renderer;
+    std::unique_ptr<CanvasRenderer> m_renderer;
 
     Gesture m_gesture = Gesture::None;
     Point m_pressed, m_last;

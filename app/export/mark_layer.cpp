@@ -1,10 +1,8 @@
 // Each pixel of the layer holds the share of the ground that still shows: a mark multiplies it by what the mark lets
 // through there. Marks lie at 32nds of a pixel, so that their pixels are computed once for all marks.
-#include "views/imgui/mark_layer.h"
+#include "app/export/mark_layer.h"
 
-#include <bit>
 #include <cmath>
-#include <cstring>
 
 namespace kvscope {
 
@@ -46,8 +44,8 @@ MarkLayer::Stamps& MarkLayer::stampsOf(const Mark& mark, double scale) {
     return stamps;
 }
 
-ImageItem MarkLayer::paint(const std::vector<Point>& points, const Mark& mark, const Box& clip, double scaleX,
-                           double scaleY) {
+MarkLayer::Picture MarkLayer::paint(const std::vector<Point>& points, const Mark& mark, const Box& clip, double scaleX,
+                                    double scaleY) {
     Stamps& stamps = stampsOf(mark, scaleX);
     const int side = stamps.side;
     const double half = stamps.bitmap.size / kMarkFineness / 2;
@@ -68,23 +66,18 @@ ImageItem MarkLayer::paint(const std::vector<Point>& points, const Mark& mark, c
         for (int i = 0; i < side; ++i, open += width, stamp += side)
             for (int j = 0; j < side; ++j) open[j] *= 1 - opacity * stamp[j];
     }
-    using Pixel = std::array<std::uint8_t, 4>;
-    constexpr auto kAlpha = std::bit_cast<std::uint32_t>(Pixel{0, 0, 0, 1}); // whole pixels: vector instructions
-    const auto colour = std::bit_cast<std::uint32_t>(Pixel{mark.colour.r, mark.colour.g, mark.colour.b, 0});
-    auto rgba = std::make_shared<std::vector<std::uint8_t>>(m_open.size() * sizeof(Pixel));
-    std::uint8_t* next = rgba->data();
-    for (const float open : m_open) {
-        const std::uint32_t pixel =
-            colour + kAlpha * static_cast<std::uint32_t>(static_cast<std::int32_t>(255.5F - 255 * open));
-        std::memcpy(next, &pixel, sizeof(pixel));
-        next += sizeof(pixel);
+    std::array<QRgb, 256> shades{}; // by opacity
+    for (int alpha = 0; alpha < 256; ++alpha)
+        shades[static_cast<std::size_t>(alpha)] =
+            qPremultiply(qRgba(mark.colour.r, mark.colour.g, mark.colour.b, alpha));
+    QImage image(width, height, QImage::Format_ARGB32_Premultiplied);
+    const float* open = m_open.data();
+    for (int row = 0; row < height; ++row) {
+        auto* pixels = reinterpret_cast<QRgb*>(image.scanLine(row));
+        for (int column = 0; column < width; ++column)
+            pixels[column] = shades[static_cast<std::size_t>(255.5F - 255 * *open++)];
     }
-    ImageItem image;
-    image.box = {left / scaleX, top / scaleY, width / scaleX, height / scaleY};
-    image.width = width;
-    image.height = height;
-    image.rgba = std::move(rgba);
-    return image;
+    return {std::move(image), {left, top}};
 }
 
 } // namespace kvscope

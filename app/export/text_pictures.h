@@ -1,0 +1,36 @@
+#pragma once
+
+#include "views/scene/scene.h"
+#include "views/scene/text_service.h"
+
+#include <QImage>
+#include <QPoint>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace kvscope {
+
+/// Runs of text as pictures, kept from one frame to the next: QPainter alone would shape every run anew.
+class TextPictures {
+public:
+    struct Picture {
+        QImage image;  ///< premultiplied, in the text's colour
+        QPoint corner; ///< device pixels from where the baseline begins
+        TextExtent extent;
+    };
+
+    /// Once per frame: forgets all runs when they take too much memory.
+    void beginFrame();
+    /// `scale`: device pixels for a logical one.
+    const Picture& of(const TextItem& item, double scale);
+
+private:
+    using Key = std::tuple<std::string, FontFace, double, FontWeight, bool, std::uint32_t, double>;
+
+    std::map<Key, Picture> m_pictures;
+    qsizetype m_bytes = 0; ///< of their pixels
+};
+
+} // namespace kvscope

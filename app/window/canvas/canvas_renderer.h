@@ -1,0 +1,31 @@
+#pragma once
+
+#include "views/scene/scene.h"
+#include "views/scene/text_service.h"
+
+#include <QImage>
+
+#include <memory>
+
+namespace kvscope {
+
+/// Turns the scenes of one canvas into pictures. Belongs to the window's thread.
+class CanvasRenderer {
+public:
+    virtual ~CanvasRenderer() = default;
+    /// Begins a picture of so many device pixels, on the scene's own background or else on `ground`; work may go on
+    /// while this thread does something else. False: this renderer can draw no more (the OpenGL context is lost).
+    virtual bool draw(const Scene& scene, QSize pixels, Colour ground) = 0;
+    /// Waits for the picture that was begun last. False: it is lost.
+    virtual bool read(QImage& picture) = 0;
+};
+
+/// Dear ImGui's draw lists in OpenGL, all canvases in one context. Null where OpenGL is missing or too old, and where a
+/// program plays its part (Mesa's llvmpipe): QPainter is faster there. The environment variable KVSCOPE_OPENGL decides
+/// otherwise: 1 uses that too, 0 uses none.
+std::unique_ptr<CanvasRenderer> makeOpenGlRenderer(const TextService& text);
+
+/// QPainter, which paints figures too, in another thread: pictures of several canvases are painted at the same time.
+std::unique_ptr<CanvasRenderer> makeQPainterRenderer();
+
+} // namespace kvscope
