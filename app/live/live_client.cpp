@@ -220,8 +220,9 @@ void LiveClient::checkPatience(Waiting& waiting) {
                               : "the worker did not greet within " + std::to_string(patience.count() / 1000) + " s",
               .remedy = isStarted
                             ? "Start it again; if it is on another machine, look after the connection"
-                            : "Try the command in a terminal: it may ask for a password, wait for a machine, or drop "
-                              "the arguments -m kvscope_live --stdio (bash -c needs \"$@\")"});
+                            : "Try the command in a terminal: it may ask for a password, wait for a machine, hold "
+                              "its output back (conda run needs --no-capture-output), or drop the arguments -m "
+                              "kvscope_live --stdio (bash -c needs \"$@\")"});
     } catch (const Error&) {
         if (waiting.cancelled) throw Cancelled{};
         throw;
@@ -263,10 +264,14 @@ void LiveClient::failAsDead() {
     const bool isStarted = m_reader.isGreeted();
     std::string remedy = "Read its last words, and start it again";
     if (code == 137)
-        remedy = "The system kills a process like that when memory is short: choose a shorter text, or bf16 numbers";
-    if (code == 0 && !isStarted)
-        remedy = "A worker ends like that when its input is closed: docker exec and podman exec need -i";
-    if (code == 127) remedy = "Give a command that exists, with its path";
+        remedy = "The system kills a process like that when memory is short, and docker stop a container's: choose a "
+                 "shorter text, or bf16 numbers, or start it again";
+    if (code == 0 && m_worker.is_null()) // the greeting may have passed: conda run prints at the end
+        remedy = "A worker ends like that when its input is closed: docker and podman need -i, conda run needs "
+                 "--no-capture-output";
+    if (code == 126 || code == 127) remedy = "Give a command that exists, with its path"; // 126: of docker exec
+    if (!isStarted && log.find("not a TTY") != std::string::npos)
+        remedy = "Leave out the option -t (docker, podman, ssh)";
     if (code == 255) // of ssh
         remedy = isStarted ? "The connection was lost, or the worker there was killed, as when memory is short: start "
                              "it again"

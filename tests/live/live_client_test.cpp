@@ -135,6 +135,7 @@ private slots:
         options.start = std::chrono::milliseconds(100);
         const std::string found = failureOf(options);
         QVERIFY2(found.find("did not greet within") != std::string::npos, found.c_str());
+        QVERIFY2(found.find("output back (conda run needs --no-capture-output)") != std::string::npos, found.c_str());
     }
 
     void whatCannotStartIsSaid_data() {
@@ -150,7 +151,15 @@ private slots:
         QTest::newRow("a reason on standard output")
             << QByteArray("sh -c 'echo no such environment; exit 1'")
             << QByteArray("exit code 1 before it greeted; its last words: no such environment (sh");
-        QTest::newRow("no input") << QByteArray("true") << QByteArray("docker exec and podman exec need -i");
+        QTest::newRow("no input") << QByteArray("true")
+                                  << QByteArray(
+                                         "before it greeted (true). A worker ends like that when its input is "
+                                         "closed: docker and podman need -i, conda run needs --no-capture-output");
+        QTest::newRow("no input, and output at the end")
+            << QByteArray("sh -c 'echo KVSCOPE 1'")
+            << QByteArray("docker and podman need -i, conda run needs --no-capture-output");
+        QTest::newRow("a terminal that is none") << QByteArray("sh -c 'echo the input device is not a TTY >&2; exit 1'")
+                                                 << QByteArray("Leave out the option -t (docker, podman, ssh)");
         QTest::newRow("no Python") << QByteArray("false") << QByteArray("ended with exit code 1 before it greeted");
         QTest::newRow("empty") << QByteArray(" ") << QByteArray("is empty");
     }
@@ -184,10 +193,14 @@ private slots:
         QTest::newRow("and what to do then") << ssh + "drops " << QByteArray("The connection was lost, or");
         QTest::newRow("a wrapper without a command")
             << QByteArray("sh -c 'exec no-such-python' ") << QByteArray("Give a command that exists, with its path");
+        QTest::newRow("a container without it")
+            << QByteArray("sh -c 'exec /' ") << QByteArray("Give a command that exists, with its path");
         QTest::newRow("an unknown host") << ssh + "unknown "
                                          << QByteArray("its last words: Host key verification failed. (");
         QTest::newRow("and what to do about its key") << ssh + "unknown " << QByteArray("does not know its key");
         QTest::newRow("a killed job") << QByteArray("sh -c 'kill -9 $$' ") << QByteArray("when memory is short");
+        QTest::newRow("a stopped container")
+            << QByteArray("sh -c 'exit 137' ") << QByteArray("and docker stop a container's: choose a shorter text");
     }
     void prefixesStartAWorkerElsewhere() {
         QFETCH(QByteArray, prefix);

@@ -18,6 +18,7 @@ from kvscope_capture.version import add_version
 from kvscope_live import errors
 from kvscope_live.channel import Channel, stopped
 from kvscope_live.errors import LiveError, Stopped
+from kvscope_live.frames import GREETING
 from kvscope_live.requests import Request
 from kvscope_live.session import Session
 
@@ -29,6 +30,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--stdio", action="store_true", required=True, help="speak over standard input and output")
     parser.add_argument("--allow-downloads", action="store_true", help="load models from the Hub")
     arguments = parser.parse_args(argv)
+    if os.isatty(1):  # of docker -t, which stays open when its client is gone
+        os.write(1, GREETING)  # with the terminal's \r, by which the client knows it
+        parser.exit(2, f"{parser.prog}: standard output is a terminal, not a pipe\n")
     os.environ.update({"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # Threads of PyTorch that wait spin for 300,000 turns by default and take the cores from the window; none at all

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pty
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from live_client import Worker, texts_of
+from live_client import COMMAND, ROOT, Worker, texts_of
 
 from kvscope_live.frames import encode_frame
 
@@ -118,6 +120,19 @@ def test_the_end_of_the_stream_ends_it_at_work() -> None:
     worker.send("context/read", LONG, 400)
     worker.until("$/progress")
     assert worker.close() == 0
+
+
+def test_a_terminal_is_refused() -> None:
+    """docker exec -t keeps it open when its client is gone: a worker would wait in the container for ever."""
+    control, terminal = pty.openpty()
+    worker = subprocess.Popen(COMMAND, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, cwd=ROOT)
+    try:
+        assert worker.wait(60) == 2 and worker.stderr
+        assert b"standard output is a terminal" in worker.stderr.read()
+    finally:
+        worker.kill()
+        os.close(control)
+        os.close(terminal)
 
 
 def used(process: int) -> tuple[int, int]:
