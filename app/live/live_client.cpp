@@ -264,8 +264,8 @@ void LiveClient::failAsDead() {
     const bool isStarted = m_reader.isGreeted();
     std::string remedy = "Read its last words, and start it again";
     if (code == 137)
-        remedy = "The system kills a process like that when memory is short, and docker stop a container's: choose a "
-                 "shorter text, or bf16 numbers, or start it again";
+        remedy = "docker stop kills like that: start it again. So does the system when memory is short: choose a "
+                 "shorter text, or bf16 numbers";
     if (code == 0 && m_worker.is_null()) // the greeting may have passed: conda run prints at the end
         remedy = "A worker ends like that when its input is closed: docker and podman need -i, conda run needs "
                  "--no-capture-output";

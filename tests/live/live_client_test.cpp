@@ -200,7 +200,7 @@ private slots:
         QTest::newRow("and what to do about its key") << ssh + "unknown " << QByteArray("does not know its key");
         QTest::newRow("a killed job") << QByteArray("sh -c 'kill -9 $$' ") << QByteArray("when memory is short");
         QTest::newRow("a stopped container")
-            << QByteArray("sh -c 'exit 137' ") << QByteArray("and docker stop a container's: choose a shorter text");
+            << QByteArray("sh -c 'exit 137' ") << QByteArray("docker stop kills like that: start it again");
     }
     void prefixesStartAWorkerElsewhere() {
         QFETCH(QByteArray, prefix);
