@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/export/image_pictures.h"
 #include "app/export/mark_layer.h"
 #include "app/export/text_pictures.h"
 
@@ -9,6 +10,12 @@ namespace kvscope {
 struct PaintCache {
     MarkLayer marks;
     TextPictures texts;
+    ImagePictures images;
+
+    void beginFrame() {
+        texts.beginFrame();
+        images.beginFrame();
+    }
 };
 
 } // namespace kvscope

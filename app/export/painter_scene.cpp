@@ -71,6 +71,7 @@ public:
             m_painter.drawRect(rect);
     }
     void operator()(const PolylineItem& item) {
+        if (m_options.cache && isThin(item)) return drawSegments(item);
         m_painter.setBrush(Qt::NoBrush);
         m_painter.setPen(penOf(item.stroke));
         if (item.closed)
@@ -90,9 +91,8 @@ public:
     }
     void operator()(const TextItem& item);
     void operator()(const ImageItem& item) {
-        const QImage image(item.rgba->data(), item.width, item.height, item.width * 4, QImage::Format_RGBA8888);
         m_painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
-        m_painter.drawImage(rectOf(item.box), image);
+        m_painter.drawImage(rectOf(item.box), m_options.cache ? m_options.cache->images.of(item) : imageOf(item));
     }
     void operator()(const PointCloudItem& item);
     void operator()(const PushClipItem& item) {
@@ -102,6 +102,12 @@ public:
     void operator()(const PopClipItem&) { m_painter.restore(); }
 
 private:
+    /// A thin line whose segments may be drawn one by one: there is one alone, or nothing shows where they meet.
+    static bool isThin(const PolylineItem& item) {
+        const bool isLong = item.points.size() > 64 && item.stroke.colour.a == 255 && item.stroke.dash.empty();
+        return !item.closed && item.stroke.width <= (isLong ? 1.5 : 3) && (item.points.size() == 2 || isLong);
+    }
+    void drawSegments(const PolylineItem& item);
     void drawAsPicture(const TextItem& item);
     bool drawnAsOne(const PointCloudItem& item);
 
@@ -109,6 +115,19 @@ private:
     const Scene& m_scene;
     const PaintOptions& m_options;
 };
+
+/// As one path with round ends and joints a thin line takes QPainter many times as long.
+void ItemPainter::drawSegments(const PolylineItem& item) {
+    QPen pen = penOf(item.stroke);
+    if (pen.capStyle() == Qt::RoundCap) pen.setCapStyle(item.points.size() == 2 ? Qt::SquareCap : Qt::FlatCap);
+    m_painter.setPen(pen);
+    QList<QLineF> segments;
+    for (std::size_t i = 1; i < item.points.size(); ++i) {
+        const Point a = item.points[i - 1], b = item.points[i];
+        segments << QLineF(a.x, a.y, b.x, b.y);
+    }
+    m_painter.drawLines(segments);
+}
 
 void ItemPainter::drawAsPicture(const TextItem& item) {
     const QTransform& toDevice = m_painter.deviceTransform();

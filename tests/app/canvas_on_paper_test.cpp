@@ -85,6 +85,19 @@ private slots:
         addCrowd(scene, kCell * cells++, {0, 114, 178, 60}, {}, random);
         addCrowd(scene, kCell * cells++, kTransparent, {{213, 94, 0, 255}, 1, {}}, random);
         addCrowd(scene, kCell * cells++, {0, 114, 178, 255}, {{0, 0, 0, 255}, 1, {}}, random);
+        PolylineItem curve; // long and thin
+        for (int i = 0; i < 200; ++i)
+            curve.points.push_back({kCell * (cells + i / 200.0), 50 + 40 * std::sin(0.07 * i)});
+        curve.stroke = {{20, 20, 20, 255}, 1, {}};
+        scene.items.push_back(curve);
+        ++cells;
+        for (const std::vector<double>& dash : {std::vector<double>{}, {5, 3}}) {
+            PolylineItem line;
+            line.points = {{kCell * (cells + 0.2), 20.3}, {kCell * (cells + 0.8), 80.6}};
+            line.stroke = {{20, 20, 20, 255}, 1.2, dash};
+            scene.items.push_back(line);
+            ++cells;
+        }
         scene.background = {255, 255, 255, 255};
         const QtTextService text;
         CanvasWidget canvas(text, [&](double width, double height) {

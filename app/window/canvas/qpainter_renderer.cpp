@@ -37,7 +37,7 @@ public:
 
 private:
     void run() override {
-        m_cache.texts.beginFrame();
+        m_cache.beginFrame();
         m_picture.fill(QColor(m_ground.r, m_ground.g, m_ground.b));
         if (m_scene.width > 0 && m_scene.height > 0) {
             QPainter painter(&m_picture);
