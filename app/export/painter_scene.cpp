@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -71,7 +72,7 @@ public:
             m_painter.drawRect(rect);
     }
     void operator()(const PolylineItem& item) {
-        if (m_options.cache && isThin(item)) return drawSegments(item);
+        if (m_options.cache && isThinLine(item)) return drawThinLine(item);
         m_painter.setBrush(Qt::NoBrush);
         m_painter.setPen(penOf(item.stroke));
         if (item.closed)
@@ -102,12 +103,10 @@ public:
     void operator()(const PopClipItem&) { m_painter.restore(); }
 
 private:
-    /// A thin line whose segments may be drawn one by one: there is one alone, or nothing shows where they meet.
-    static bool isThin(const PolylineItem& item) {
-        const bool isLong = item.points.size() > 64 && item.stroke.colour.a == 255 && item.stroke.dash.empty();
-        return !item.closed && item.stroke.width <= (isLong ? 1.5 : 3) && (item.points.size() == 2 || isLong);
+    static bool isThinLine(const PolylineItem& item) {
+        return item.points.size() == 2 && !item.closed && item.stroke.width <= 3;
     }
-    void drawSegments(const PolylineItem& item);
+    void drawThinLine(const PolylineItem& item);
     void drawAsPicture(const TextItem& item);
     bool drawnAsOne(const PointCloudItem& item);
 
@@ -116,17 +115,13 @@ private:
     const PaintOptions& m_options;
 };
 
-/// As one path with round ends and joints a thin line takes QPainter many times as long.
-void ItemPainter::drawSegments(const PolylineItem& item) {
+/// With round ends a line takes QPainter many times as long.
+void ItemPainter::drawThinLine(const PolylineItem& item) {
     QPen pen = penOf(item.stroke);
-    if (pen.capStyle() == Qt::RoundCap) pen.setCapStyle(item.points.size() == 2 ? Qt::SquareCap : Qt::FlatCap);
+    if (pen.capStyle() == Qt::RoundCap) pen.setCapStyle(Qt::SquareCap);
     m_painter.setPen(pen);
-    QList<QLineF> segments;
-    for (std::size_t i = 1; i < item.points.size(); ++i) {
-        const Point a = item.points[i - 1], b = item.points[i];
-        segments << QLineF(a.x, a.y, b.x, b.y);
-    }
-    m_painter.drawLines(segments);
+    const auto [from, to] = std::pair(item.points.front(), item.points.back());
+    m_painter.drawLine(QPointF(from.x, from.y), QPointF(to.x, to.y));
 }
 
 void ItemPainter::drawAsPicture(const TextItem& item) {

@@ -85,7 +85,7 @@ private slots:
         addCrowd(scene, kCell * cells++, {0, 114, 178, 60}, {}, random);
         addCrowd(scene, kCell * cells++, kTransparent, {{213, 94, 0, 255}, 1, {}}, random);
         addCrowd(scene, kCell * cells++, {0, 114, 178, 255}, {{0, 0, 0, 255}, 1, {}}, random);
-        PolylineItem curve; // long and thin
+        PolylineItem curve;
         for (int i = 0; i < 200; ++i)
             curve.points.push_back({kCell * (cells + i / 200.0), 50 + 40 * std::sin(0.07 * i)});
         curve.stroke = {{20, 20, 20, 255}, 1, {}};
