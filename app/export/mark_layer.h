@@ -15,7 +15,6 @@ namespace kvscope {
 
 /// Paints many equal marks of one colour as one picture of the pixels they cover. Marks of one colour hide the ground
 /// as if one after the other were blended over it, in any order: only the product of what they let through counts.
-/// Four thousand of them cost 0.4 ms so.
 class MarkLayer {
 public:
     struct Mark {

@@ -1,5 +1,5 @@
-// Paints scenes with QPainter, for files: each drawable becomes the QPainter call of the same look as ImGui's. Layout
-// is not decided here.
+// Paints scenes with QPainter, for files and for canvases: each drawable becomes the QPainter call of the same look as
+// ImGui's. Layout is not decided here.
 #include "app/export/painter_scene.h"
 
 #include "app/export/paint_cache.h"
@@ -92,6 +92,7 @@ public:
     }
     void operator()(const TextItem& item);
     void operator()(const ImageItem& item) {
+        if (!item.rgba || item.width <= 0 || item.height <= 0) return;
         m_painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
         m_painter.drawImage(rectOf(item.box), m_options.cache ? m_options.cache->images.of(item) : imageOf(item));
     }
@@ -152,7 +153,8 @@ void ItemPainter::operator()(const TextItem& item) {
 
 /// Marks of one colour alone may be blended in any order.
 bool ItemPainter::drawnAsOne(const PointCloudItem& item) {
-    constexpr double kPixelsForMark = 1024; // of the clip: the layer's cost grows with pixels, that of marks with marks
+    // Of the clip. Painting one picture takes time by its pixels, painting marks one by one takes time by their number.
+    constexpr double kPixelsForMark = 1024;
     if (!m_options.cache) return false;
     const bool arms = !markerArms(item.marker, item.radius).empty();
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;

@@ -15,7 +15,8 @@ struct PaintOptions {
     std::size_t rasteriseAbove = 0;
     double rasterDpi = 600;
     bool outlines = false; ///< texts as shapes
-    /// For the screen: runs of text and crowds of marks become pictures, which vector files must not have.
+    /// For the screen: texts, images and crowds of marks are drawn from pictures that the cache keeps, and thin lines
+    /// have square ends. Vector files must not have it.
     PaintCache* cache = nullptr;
 };
 

@@ -1,4 +1,5 @@
-// The canvases of a window draw one after the other before the first is read: OpenGL works while scenes are built.
+// The canvases of a window draw one after the other before the first is read: one is painted while the next scene is
+// built.
 #include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/text/qt_text_service.h"

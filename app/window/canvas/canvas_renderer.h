@@ -20,9 +20,9 @@ public:
     virtual bool read(QImage& picture) = 0;
 };
 
-/// Dear ImGui's draw lists in OpenGL, all canvases in one context. Null where OpenGL is missing or too old, and where a
-/// program plays its part (Mesa's llvmpipe): QPainter is faster there. The environment variable KVSCOPE_OPENGL decides
-/// otherwise: 1 uses that too, 0 uses none.
+/// Dear ImGui's draw lists in OpenGL, all canvases in one context. Null where OpenGL is missing, too old, or
+/// emulated on the CPU (Mesa's llvmpipe), where QPainter is faster. The environment variable KVSCOPE_OPENGL overrides
+/// this: 1 accepts emulated OpenGL, 0 refuses any.
 std::unique_ptr<CanvasRenderer> makeOpenGlRenderer(const TextService& text);
 
 /// QPainter, which paints figures too, in another thread: pictures of several canvases are painted at the same time.

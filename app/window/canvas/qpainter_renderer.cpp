@@ -1,5 +1,5 @@
-// One task per picture in Qt's own pool, whose threads have the window's priority (the workers' are nice). A picture
-// that no thread has begun when it is needed is painted by the window's.
+// One task per picture in Qt's thread pool, whose threads have the priority of the window's thread (those of the
+// workers have a lower one). When a picture is needed and no thread has begun it, the window's thread paints it.
 #include "app/export/paint_cache.h"
 #include "app/export/painter_scene.h"
 #include "app/window/canvas/canvas_renderer.h"
