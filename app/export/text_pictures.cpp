@@ -36,9 +36,13 @@ QImage tinted(const TextBitmap& bitmap, Colour colour) {
 
 void TextPictures::beginFrame() {
     constexpr qsizetype kMostBytes = 16 << 20;
-    if (m_bytes <= kMostBytes) return;
-    m_pictures.clear();
-    m_bytes = 0;
+    if (m_bytes > kMostBytes) {
+        std::erase_if(m_pictures, [this](const auto& entry) {
+            if (!entry.second.isUsed) m_bytes -= entry.second.image.sizeInBytes();
+            return !entry.second.isUsed;
+        });
+    }
+    for (auto& [run, picture] : m_pictures) picture.isUsed = false;
 }
 
 const TextPictures::Picture& TextPictures::of(const TextItem& item, double scale) {
@@ -47,6 +51,7 @@ const TextPictures::Picture& TextPictures::of(const TextItem& item, double scale
     const auto [entry, isNew] =
         m_pictures.try_emplace({item.text, face, size, weight, italic, qRgba(c.r, c.g, c.b, c.a), scale});
     Picture& picture = entry->second;
+    picture.isUsed = true;
     if (!isNew) return picture;
     const TextBitmap bitmap = rasterisedText(item.text, item.style, scale);
     picture.image = tinted(bitmap, c);

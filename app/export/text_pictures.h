@@ -19,9 +19,10 @@ public:
         QImage image;  ///< premultiplied, in the text's colour
         QPoint corner; ///< device pixels from where the baseline begins
         TextExtent extent;
+        bool isUsed = false; ///< since the frame began
     };
 
-    /// Once per frame: forgets all runs when they take too much memory.
+    /// Once per frame: when all runs take too much memory, forgets those that the last frame did not draw.
     void beginFrame();
     /// `scale`: device pixels for a logical one.
     const Picture& of(const TextItem& item, double scale);
