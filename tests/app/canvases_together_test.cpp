@@ -91,6 +91,20 @@ private slots:
         delete open.all[1];
         QTRY_COMPARE(open.log.filter("show").size(), 2);
     }
+
+    /// One that is visible and outside the window is drawn with the others and never shown: a thread may paint it.
+    void oneThatIsPaintedMayGo() {
+        for (int repeat = 0; repeat < 50; ++repeat) {
+            Canvases open;
+            open.all[1]->move(1000, 0);
+            open.log.clear();
+            for (CanvasWidget* canvas : open.all) canvas->invalidate();
+            QTRY_COMPARE(open.log.filter("show 2").size(), 1);
+            QCOMPARE(open.log.filter("build 1").size(), 1);
+            QCOMPARE(open.log.filter("show 1").size(), 0);
+            delete open.all[1];
+        }
+    }
 };
 
 KVSCOPE_WINDOW_TEST(CanvasesTogetherTest)

@@ -37,28 +37,32 @@ public:
 
 private:
     void run() override {
+        const auto painted = m_painted;
+        paint();
+        painted->release();
+    }
+    void paint() {
         m_cache.beginFrame();
         m_picture.fill(QColor(m_ground.r, m_ground.g, m_ground.b));
-        if (m_scene.width > 0 && m_scene.height > 0) {
-            QPainter painter(&m_picture);
-            painter.scale(m_picture.width() / m_scene.width, m_picture.height() / m_scene.height);
-            PaintOptions options;
-            options.cache = &m_cache;
-            paintScene(painter, m_scene, options);
-        }
-        m_painted.release();
+        if (m_scene.width <= 0 || m_scene.height <= 0) return;
+        QPainter painter(&m_picture);
+        painter.scale(m_picture.width() / m_scene.width, m_picture.height() / m_scene.height);
+        PaintOptions options;
+        options.cache = &m_cache;
+        paintScene(painter, m_scene, options);
     }
     void finish() {
         if (!std::exchange(m_isPainting, false)) return;
         if (QThreadPool::globalInstance()->tryTake(this)) run();
-        m_painted.acquire();
+        m_painted->acquire();
     }
 
     Scene m_scene;
     Colour m_ground;
     QImage m_picture; ///< what is painted; `read` exchanges it for the one before
     PaintCache m_cache;
-    QSemaphore m_painted;
+    /// Shared: `release` may still be at work on it when the thread that waited has destroyed this object.
+    std::shared_ptr<QSemaphore> m_painted = std::make_shared<QSemaphore>();
     bool m_isPainting = false;
 };
 
