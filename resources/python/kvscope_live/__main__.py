@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--allow-downloads", action="store_true", help="load models from the Hub")
     arguments = parser.parse_args(argv)
     if os.isatty(1):  # of docker -t, which stays open when its client is gone
-        os.write(1, GREETING)  # with the terminal's \r, by which the client knows it
+        os.write(1, GREETING.replace(b"\n", b"\r\n"))  # by the \r the client knows it
         parser.exit(2, f"{parser.prog}: standard output is a terminal, not a pipe\n")
     os.environ.update({"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import subprocess
+import tty
 from collections.abc import Iterator
 from typing import Any
 
@@ -122,13 +123,18 @@ def test_the_end_of_the_stream_ends_it_at_work() -> None:
     assert worker.close() == 0
 
 
-def test_a_terminal_is_refused() -> None:
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_a_terminal_is_refused(is_raw: bool) -> None:
     """docker exec -t keeps it open when its client is gone: a worker would wait in the container for ever."""
     control, terminal = pty.openpty()
+    if is_raw:
+        tty.setraw(terminal)
     worker = subprocess.Popen(COMMAND, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, cwd=ROOT)
     try:
         assert worker.wait(60) == 2 and worker.stderr
         assert b"standard output is a terminal" in worker.stderr.read()
+        greeting = os.read(control, 100)
+        assert b"\nKVSCOPE 1\r" in greeting and greeting.endswith(b"\r\n")
     finally:
         worker.kill()
         os.close(control)
