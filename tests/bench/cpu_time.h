@@ -12,11 +12,12 @@ namespace kvscope::testing {
 struct CpuTime {
     double window = 0;   ///< the main thread: events, scenes, painting
     double workers = 0;  ///< policies and engine
+    double painters = 0; ///< Qt's thread pool, which paints canvases
     double llvmpipe = 0; ///< software OpenGL's own threads
 
-    double all() const { return window + workers + llvmpipe; }
+    double all() const { return window + workers + painters + llvmpipe; }
     friend CpuTime operator-(const CpuTime& a, const CpuTime& b) {
-        return {a.window - b.window, a.workers - b.workers, a.llvmpipe - b.llvmpipe};
+        return {a.window - b.window, a.workers - b.workers, a.painters - b.painters, a.llvmpipe - b.llvmpipe};
     }
 
     static CpuTime now() {
@@ -30,8 +31,10 @@ struct CpuTime {
             double nanoseconds = 0;
             std::ifstream(folder + thread + "/comm") >> name;
             std::ifstream(folder + thread + "/schedstat") >> nanoseconds;
-            double& of = thread == mainThread ? sum.window : name.starts_with("llvmpipe") ? sum.llvmpipe : sum.workers;
-            of += nanoseconds / 1e6;
+            (thread == mainThread           ? sum.window
+             : name.starts_with("llvmpipe") ? sum.llvmpipe
+             : name == "Thread"             ? sum.painters // "Thread (pooled)"
+                                            : sum.workers) += nanoseconds / 1e6;
         }
         if (threads) closedir(threads);
         return sum;

@@ -124,6 +124,7 @@ public:
                                                                        {"cpu", used.all()},
                                                                        {"window", used.window},
                                                                        {"workers", used.workers},
+                                                                       {"painters", used.painters},
                                                                        {"llvmpipe", used.llvmpipe}})
             m_milliseconds[name].push_back(value);
     }
