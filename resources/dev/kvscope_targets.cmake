@@ -121,12 +121,19 @@ endfunction()
 # the window have tests without one, which are watched.
 function(kvscope_window_tests name)
   get_target_property(tests ${name} KVSCOPE_TESTS)
-  set_tests_properties(${tests} PROPERTIES RESOURCE_LOCK display)
-  # The desktop's theme stays away, and nothing starts a bus: a child that hangs under the address sanitizer (see Probe).
-  set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT "DBUS_SESSION_BUS_ADDRESS=disabled:")
+  kvscope_display_tests(${tests})
   if(KVSCOPE_SANITIZE MATCHES thread)
-    set_tests_properties(${tests} PROPERTIES DISABLED TRUE)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+endfunction()
+
+# kvscope_display_tests(TEST...): what holds for tests of windows.
+function(kvscope_display_tests)
+  set_tests_properties(${ARGV} PROPERTIES RESOURCE_LOCK display)
+  # The desktop's theme stays away, and nothing starts a bus: a child that hangs under the address sanitizer (see Probe).
+  set_property(TEST ${ARGV} APPEND PROPERTY ENVIRONMENT "DBUS_SESSION_BUS_ADDRESS=disabled:")
+  if(KVSCOPE_SANITIZE MATCHES thread)
+    set_tests_properties(${ARGV} PROPERTIES DISABLED TRUE)
   endif()
 endfunction()
 

@@ -108,7 +108,8 @@ private slots:
         const OwnDisplay display({"+extension", "GLX"});
         QVERIFY(display.isUp());
         QProcess process;
-        start(process, {{"DISPLAY", display.name()}, {variable, value}});
+        // Without the last, QPainter would paint because the OpenGL that is there is software.
+        start(process, {{"DISPLAY", display.name()}, {variable, value}, {"KVSCOPE_OPENGL", "1"}});
         QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(sessionOf(process)), 120'000);
         process.terminate();
         QVERIFY(process.waitForFinished(120'000));
