@@ -83,9 +83,11 @@ private slots:
         QFETCH(double, scale);
         QFETCH(int, width);
         setAppearance({ThemeId::Light, scale, false});
-        BudgetBar bar(m_bench->bench);
-        bar.resize(px(width), bar.height());
-        bar.show();
+        QWidget window; // which takes the focus from the bar's fields while the bar still lives
+        BudgetBar& bar = *new BudgetBar(m_bench->bench, &window);
+        window.resize(px(width), bar.height());
+        bar.resize(window.size());
+        window.show();
         for (const std::string cut : {"default", "none", "last:256"}) {
             m_bench->bench.change([&](Session& s) { s.cut = cut; }, "Cut");
             layOut();
