@@ -230,8 +230,8 @@ std::string Probe::await() {
     for (;;) {
         const int ready = ::poll(&waiting, 1, kMostSilence);
         if (ready < 0 && errno == EINTR) continue;
-        m_isSilent = ready <= 0;
-        if (m_isSilent)
+        m_isStuck = ready <= 0;
+        if (m_isStuck)
             return "the file could not be checked: the process that reads its metadata gets no answer from the disk, "
                    "or no processor time";
         char pulses[256];
@@ -249,15 +249,17 @@ std::string Probe::await() {
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNoList)
         return "the file is damaged: the HDF5 library cannot list what it holds";
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0; // 0: a sanitizer ended it
-    if (signal == SIGPROF || signal == SIGXCPU)
+    if (signal == SIGPROF || signal == SIGXCPU) {
+        m_isStuck = kChildren > 1; // perhaps it only tried to take the sanitizer's lock
         return "the file is damaged: the HDF5 library comes to no end when it reads it";
+    }
     return fmt::format("the file is damaged: the HDF5 library crashes when it reads it (signal {})", signal);
 }
 
 bool Probe::finish(int childrenLeft) {
     const bool asked = m_child > 0;
     std::string verdict = asked ? await() : "the file could not be checked: the system starts no process for it";
-    if (m_isSilent && childrenLeft > 0) return false;
+    if (m_isStuck && childrenLeft > 0) return false;
     const std::lock_guard lock(g_verdictMutex);
     if (m_hasVerdict) g_verdicts[m_key] = verdict; // otherwise the next opening asks again
     const auto known = g_verdicts.find(m_key);

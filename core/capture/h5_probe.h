@@ -18,8 +18,9 @@ namespace kvscope::h5 {
 /// libraries would take longer than the reading. That is safe among threads: the caller holds the mutex that serialises
 /// HDF5 while this forks (never while it waits), glibc keeps its heap usable in the child, and the child calls nothing
 /// but HDF5 and the kernel. It cannot write files, has no other file open, and dies with its parent. Only the heap of
-/// GCC's address sanitizer is not kept usable: a lock that another thread held stays locked, and the child waits for
-/// ever. There a silent child is followed by others before the disk is blamed.
+/// GCC's address sanitizer is not kept usable: a lock that another thread held stays locked, and the child tries
+/// for ever to take it. There a child that is silent or out of time is followed by others before disk or file is
+/// blamed.
 class Probe {
 public:
 #ifdef __SANITIZE_ADDRESS__
@@ -33,7 +34,7 @@ public:
     Probe(const Probe&) = delete;
     Probe& operator=(const Probe&) = delete;
 
-    /// Waits; throws Error. False: the child was silent, and the next of `childrenLeft` may not be. The caller holds no
+    /// Waits; throws Error. False: the child was stuck, and the next of `childrenLeft` may not be. The caller holds no
     /// Guard.
     bool finish(int childrenLeft);
 
@@ -42,7 +43,7 @@ private:
 
     std::string m_path, m_key;
     bool m_hasVerdict = false;      ///< the child ended by itself or by its limits
-    bool m_isSilent = false;        ///< nothing was heard of it for too long
+    bool m_isStuck = false;         ///< the next child may come further
     int m_child = -1, m_pulse = -1; ///< process, and the pipe on which it reports each object
 };
 
