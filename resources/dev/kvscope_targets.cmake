@@ -15,8 +15,8 @@ if(KVSCOPE_SANITIZE)
   target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -Wl,--compress-debug-sections=zlib)
 endif()
 
-# kvscope_sanitize_unoptimised(): for the current folder. With the sanitizers' checks in them, GCC 12 takes twice as long over
-# sources at -O1 as at -O0. Where nothing computes for long, that is most of what the build and the tests take together.
+# kvscope_sanitize_unoptimised(): for the current folder, whose code computes little. GCC 12 takes up to twice as long at -O1 as
+# at -O0 to compile a source with the sanitizers' checks.
 macro(kvscope_sanitize_unoptimised)
   if(KVSCOPE_SANITIZE)
     add_compile_options(-O0)
