@@ -213,6 +213,8 @@ private slots:
         for (const char* more : {"", " --cut 66"})
             QVERIFY(drawn(std::string("kvscope plot calibration --session my-runs.kvscope --out again.svg") + more)
                         .contains("measured live"));
+        expectDone({"report", "my-runs.kvscope", "--cut", "66", "--views", "calibration", "--out", "page.html"});
+        QVERIFY(m_program.content("page.html").contains(", measured live"));
         const SavedLive saved{m_program.at("my-runs.kvscope").toStdString(), "/captures/tiny.h5"};
         QCOMPARE(drawn(plotCommand(session, figure, saved)), picture);
 
