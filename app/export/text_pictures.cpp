@@ -38,11 +38,12 @@ void TextPictures::beginFrame() {
     constexpr qsizetype kMostBytes = 16 << 20;
     if (m_bytes > kMostBytes) {
         std::erase_if(m_pictures, [this](const auto& entry) {
-            if (!entry.second.isUsed) m_bytes -= entry.second.image.sizeInBytes();
-            return !entry.second.isUsed;
+            const bool isDrawn = entry.second.frame == m_frame;
+            if (!isDrawn) m_bytes -= entry.second.image.sizeInBytes();
+            return !isDrawn;
         });
     }
-    for (auto& [run, picture] : m_pictures) picture.isUsed = false;
+    ++m_frame;
 }
 
 const TextPictures::Picture& TextPictures::of(const TextItem& item, double scale) {
@@ -51,7 +52,7 @@ const TextPictures::Picture& TextPictures::of(const TextItem& item, double scale
     const auto [entry, isNew] =
         m_pictures.try_emplace({item.text, face, size, weight, italic, qRgba(c.r, c.g, c.b, c.a), scale});
     Picture& picture = entry->second;
-    picture.isUsed = true;
+    picture.frame = m_frame;
     if (!isNew) return picture;
     const TextBitmap bitmap = rasterisedText(item.text, item.style, scale);
     picture.image = tinted(bitmap, c);

@@ -6,6 +6,7 @@
 #include <QImage>
 #include <QPoint>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
@@ -19,7 +20,7 @@ public:
         QImage image;  ///< premultiplied, in the text's colour
         QPoint corner; ///< device pixels from where the baseline begins
         TextExtent extent;
-        bool isUsed = false; ///< since the frame began
+        std::uint64_t frame = 0; ///< that drew it last
     };
 
     /// Once per frame: when all runs take too much memory, forgets those that the last frame did not draw.
@@ -32,6 +33,7 @@ private:
 
     std::map<Key, Picture> m_pictures;
     qsizetype m_bytes = 0; ///< of their pixels
+    std::uint64_t m_frame = 0;
 };
 
 } // namespace kvscope
