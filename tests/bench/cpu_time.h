@@ -31,10 +31,14 @@ struct CpuTime {
             double nanoseconds = 0;
             std::ifstream(folder + thread + "/comm") >> name;
             std::ifstream(folder + thread + "/schedstat") >> nanoseconds;
-            (thread == mainThread           ? sum.window
-             : name.starts_with("llvmpipe") ? sum.llvmpipe
-             : name == "Thread"             ? sum.painters // "Thread (pooled)"
-                                            : sum.workers) += nanoseconds / 1e6;
+            double* sumOfKind = &sum.workers;
+            if (thread == mainThread)
+                sumOfKind = &sum.window;
+            else if (name.starts_with("llvmpipe"))
+                sumOfKind = &sum.llvmpipe;
+            else if (name == "Thread") // "Thread (pooled)"
+                sumOfKind = &sum.painters;
+            *sumOfKind += nanoseconds / 1e6;
         }
         if (threads) closedir(threads);
         return sum;
