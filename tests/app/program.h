@@ -34,7 +34,7 @@ public:
         process.setProcessEnvironment(environment);
         process.setWorkingDirectory(m_folder.path());
         process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
-        if (!process.waitForFinished(120'000)) return {-2, {}, "did not finish"};
+        if (!process.waitForFinished(240'000)) return {-2, {}, "did not finish"};
         return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -3, process.readAllStandardOutput(),
                 process.readAllStandardError()};
     }
