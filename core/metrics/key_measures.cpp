@@ -1,6 +1,7 @@
 // Measures of keys: volume spanned by the kept ones, their similarity, norms of keys, values and queries, and the rank
 // correlation of scores with later attention.
 #include "core/base/average_ranks.h"
+#include "core/metrics/geometry.h"
 #include "core/metrics/measure_work.h"
 #include "core/metrics/statistics.h"
 
@@ -94,10 +95,7 @@ MeasureValues keyNorm(MeasureWork& work) {
 }
 
 MeasureValues shiftedKeyNorm(MeasureWork& work) {
-    const Engine& engine = work.engine();
-    const Tensor keys = work.seenKeys();
-    const HostTensor mean = engine.anchor(keys, AnchorKind::Mean, work.checkpoint());
-    return perVectorValues(engine.similarity(keys, mean, SimilarityMetric::Euclidean, work.checkpoint()));
+    return perVectorValues(distancesToMean(work.engine(), work.seenKeys(), work.checkpoint()));
 }
 
 MeasureValues valueNorm(MeasureWork& work) {
@@ -122,8 +120,7 @@ MeasureValues cosineOfMeans(MeasureWork& work) {
 MeasureValues cosineOfDistinctKey(MeasureWork& work) {
     const Engine& engine = work.engine();
     const Tensor keys = work.seenKeys();
-    const HostTensor toMean = engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, work.checkpoint()),
-                                                SimilarityMetric::Cosine, work.checkpoint());
+    const HostTensor toMean = cosinesToMean(engine, keys, work.checkpoint());
     const HostTensor queryMean = engine.anchor(work.input().allQueries, AnchorKind::Mean, work.checkpoint());
     RowPositions distinct;
     for (std::int64_t h = 0; h < work.kvHeads(); ++h) {
