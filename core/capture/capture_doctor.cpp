@@ -3,6 +3,7 @@
 #include "core/capture/capture_doctor.h"
 
 #include "core/base/error.h"
+#include "core/capture/capture_metadata.h"
 #include "core/capture/rope.h"
 
 #include <fmt/format.h>
@@ -26,10 +27,6 @@ std::string_view severityName(Severity severity) {
 namespace {
 
 using Findings = std::vector<CaptureFinding>;
-
-std::string layerPlace(LayerIndex layer, const char* name) {
-    return fmt::format("layers/{:02d}/{}", layer.value, name);
-}
 
 std::string layerList(const std::vector<int>& layers) {
     return fmt::format("{} {}", layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", "));
@@ -160,11 +157,11 @@ void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const C
     if (relative > kRounding)
         findings.push_back(
             {Severity::Error, fmt::format("rotated k_pre differs from k by {:.1f} % in norm", 100 * relative),
-             layerPlace(layer.layer, "k_pre"), "Check rope (layout, inv_freq, attention_scaling) and position_ids"});
+             layerPath(layer.layer, "k_pre"), "Check rope (layout, inv_freq, attention_scaling) and position_ids"});
     else
         findings.push_back({Severity::Ok,
                             fmt::format("rotated k_pre agrees with k to {:.2g} in relative norm", relative),
-                            layerPlace(layer.layer, "k_pre"),
+                            layerPath(layer.layer, "k_pre"),
                             {}});
 }
 
