@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
+#include <span>
 
 namespace kvscope {
 
@@ -17,14 +17,10 @@ namespace {
 
 constexpr double kLostWeight = 1e-6; // below this, 1 - w is only rounding of a float weight
 
-double dot(const float* a, const float* b, std::int64_t d) {
-    return std::inner_product(a, a + d, b, 0.0, std::plus<>(),
-                              [](float x, float y) { return static_cast<double>(x) * y; });
-}
-
-double cosine(const float* a, const float* b, std::int64_t d) {
-    const double lengths = std::sqrt(dot(a, a, d) * dot(b, b, d));
-    return lengths > 0 ? dot(a, b, d) / lengths : 0;
+double squaredNorm(std::span<const float> a) {
+    double sum = 0;
+    for (const double x : a) sum += x * x;
+    return sum;
 }
 
 } // namespace
@@ -79,7 +75,8 @@ HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Check
 }
 
 std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput& input, const Checkpoint& checkpoint) {
-    const std::int64_t n = input.keys.size(1), d = input.keys.size(2), w = input.queries.size(1);
+    const std::int64_t n = input.keys.size(1), w = input.queries.size(1);
+    const auto d = static_cast<std::size_t>(input.keys.size(2));
     const std::int64_t rows = std::min(w, input.most), first = w - rows;
     const std::int32_t kvHead = input.rule.gqaGroupOf[input.queryHead];
     AttentionMapInput map;
@@ -96,28 +93,28 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
     const HostTensor keys = engine.download(input.keys), queries = engine.download(input.queries);
     const HostTensor mean = engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint);
     const HostTensor norms = engine.rowNorms(input.keys, checkpoint);
-    const float* kbar = mean.data.data() + kvHead * d;
+    const std::span kbar(mean.data.data() + kvHead * d, d);
     const float* lengths = norms.data.data() + kvHead * n;
     std::vector<TheoremPoint> points;
     for (std::int64_t row = 0; row < rows; ++row) {
         const float* p = weights.data.data() + row * n;
         const float* top =
             std::max_element(p, p + n, [](float a, float b) { return std::isnan(b) ? false : std::isnan(a) || a < b; });
-        const float* q = queries.data.data() + (input.queryHead * w + first + row) * d;
-        const float* k = keys.data.data() + (kvHead * n + (top - p)) * d;
+        const std::span q(queries.data.data() + (input.queryHead * w + first + row) * d, d);
+        const std::span k(keys.data.data() + (kvHead * n + (top - p)) * d, d);
         TheoremPoint point;
         point.query = static_cast<TokenIndex>(map.rowBegin + row);
         point.key = static_cast<TokenIndex>(top - p);
         point.weight = static_cast<double>(*top);
         if (!(1 - point.weight > kLostWeight)) continue;
-        point.cosKey = cosine(k, q, d);
-        point.cosMean = cosine(kbar, q, d);
-        point.cosMeanKey = cosine(kbar, k, d);
+        point.cosKey = cosineOf(k, q);
+        point.cosMean = cosineOf(kbar, q);
+        point.cosMeanKey = cosineOf(kbar, k);
         const std::int64_t reach = input.rule.slidingWindow > 0 ? input.rule.slidingWindow : n;
         const std::int64_t others = std::min<std::int64_t>(point.query, reach - 1); // seen beside the query's own key
         const float* own = lengths + point.query;
         const auto longest = static_cast<double>(*std::max_element(own - others, own + 1)); // of those seen
-        point.squaredNorm = std::pow(input.rule.scaling * longest, 2) * dot(q, q, d);
+        point.squaredNorm = std::pow(input.rule.scaling * longest, 2) * squaredNorm(q);
         point.leastCosKey = leastCosineOfWeight(point.weight, others, point.squaredNorm);
         point.mostCosMeanKey = largestCosineToMean(point.cosMean, point.cosKey);
         points.push_back(point);
