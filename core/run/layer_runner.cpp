@@ -24,7 +24,6 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <string_view>
 #include <utility>
 
 namespace kvscope {
@@ -71,7 +70,6 @@ std::string stampOfCurve(const RunRequest& request) {
            (readsImportedScores(request.policy) ? fileStamp(request.policy.values.text("file")) : std::string());
 }
 
-constexpr std::string_view kOfViews = "view|";
 } // namespace
 
 struct LayerRunner::Caches {
@@ -115,13 +113,12 @@ const Engine& LayerRunner::engine() const { return *m_engine; }
 StageCache& LayerRunner::cache() const { return m_caches->stages; }
 
 std::string LayerRunner::keyOf(const std::shared_ptr<const CaptureReader>& capture) const {
-    return m_caches->prefixOf(capture).append(kOfViews);
+    return m_caches->prefixOf(capture);
 }
 
 Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                            const Checkpoint& checkpoint) const {
-    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(capture), *capture, layer);
-    return work.tensor(role, checkpoint);
+    return LayerWork(*this, capture, layer).tensor(role, checkpoint);
 }
 
 std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
@@ -133,8 +130,7 @@ std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, con
 
 std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request, const Checkpoint& checkpoint,
                                                       const Partial& partial) const {
-    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
-                         request.layer);
+    const LayerWork work(*this, request.capture, request.layer);
     auto result = std::make_shared<RunResult>();
     result->request = request;
     result->visible = request.cut.token;
@@ -194,10 +190,7 @@ std::shared_ptr<const RunResult> LayerRunner::runCalibrated(const RunRequest& re
 
 std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::span<const std::string> ids,
                                                 const Checkpoint& checkpoint) const {
-    const RunRequest& request = result.request;
-    const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
-                         request.layer);
-    return work.measures(result, ids, checkpoint);
+    return LayerWork(*this, result.request.capture, result.request.layer).measures(result, ids, checkpoint);
 }
 
 std::shared_ptr<const RunResult> chooseAtOnce(const LayerRunner& runner, const RunRequest& request) {
@@ -220,32 +213,21 @@ std::shared_ptr<const RunResult> chooseAtOnce(const LayerRunner& runner, const R
     return chosen;
 }
 
-namespace {
-/// Starts all cache keys of the capture.
-std::string prefixOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture) {
-    const std::string key = runner.keyOf(capture);
-    return key.substr(0, key.size() - kOfViews.size());
-}
-} // namespace
-
 void readLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
                std::span<const LayerRead> reads, const Checkpoint& checkpoint) {
-    const LayerWork work(runner.engine(), runner.cache(), prefixOf(runner, capture), *capture, layer);
+    const LayerWork work(runner, capture, layer);
     for (const LayerRead& read : reads) work.rows(read, checkpoint);
 }
 
 void forgetLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer) {
-    runner.cache().drop(LayerWork::prefixOf(prefixOf(runner, capture), layer));
+    runner.cache().drop(LayerWork::prefixOf(runner.keyOf(capture), layer));
 }
 
 std::shared_ptr<const RunResult> measureChoice(const LayerRunner& runner, const RunResult& chosen,
                                                const Checkpoint& checkpoint) {
     auto measured = std::make_shared<RunResult>(chosen);
     measured->request.measure = true;
-    const RunRequest& request = measured->request;
-    const LayerWork work(runner.engine(), runner.cache(), prefixOf(runner, request.capture), *request.capture,
-                         request.layer);
-    work.measure(*measured, checkpoint);
+    LayerWork(runner, chosen.request.capture, chosen.request.layer).measure(*measured, checkpoint);
     return measured;
 }
 

@@ -29,11 +29,11 @@ template <class Work> auto timed(const Work& work) {
 
 inline std::size_t bytesOf(const Shape& shape) { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
 
-/// The steps of a run on one layer, each through the cache. `prefix` starts all keys of the capture.
+/// The steps of a run on one layer, each through the runner's cache.
 class LayerWork {
 public:
-    LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
-              LayerIndex layer);
+    LayerWork(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer)
+        : LayerWork(runner.engine(), runner.cache(), runner.keyOf(capture), *capture, layer) {}
 
     /// Starts all cache keys of a layer.
     static std::string prefixOf(const std::string& capture, LayerIndex layer) {
@@ -56,6 +56,9 @@ private:
     struct Chosen;
     struct Scored;
 
+    /// `prefix` starts all keys of the capture.
+    LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
+              LayerIndex layer);
     HostTensor read(TensorRole role, const Checkpoint& checkpoint) const;
     Tensor queries(const QueryRows& queries, const Checkpoint& checkpoint, double* milliseconds) const;
     PolicyInput policyInput(const RunResult& result, const Checkpoint& checkpoint, double& milliseconds) const;
