@@ -76,12 +76,12 @@ Json jsonOf(const Calibration& c) {
     return json;
 }
 
-std::string field(double value) { return std::isfinite(value) ? shortest(value) : std::string(); }
-
-const CalibratedContext* contextOf(const Calibration& c, const std::string& name) {
-    const auto at = std::ranges::find(c.contexts, name, &CalibratedContext::name);
-    return at == c.contexts.end() ? nullptr : &*at;
+const CalibratedContext* contextOf(const std::vector<CalibratedContext>& contexts, const std::string& name) {
+    const auto at = std::ranges::find(contexts, name, &CalibratedContext::name);
+    return at == contexts.end() ? nullptr : &*at;
 }
+
+std::string field(double value) { return std::isfinite(value) ? shortest(value) : std::string(); }
 
 std::string csvOf(const Calibration& c) {
     std::string text = csvLine(
@@ -90,7 +90,7 @@ std::string csvOf(const Calibration& c) {
          "beta",   "weight",   "origin", "notes",   "cut_token",        "simulated",  "arithmetic",  "seen_queries",
          "command"});
     for (const CalibrationTriple& triple : c.data.triples) {
-        const CalibratedContext& context = *contextOf(c, triple.context);
+        const CalibratedContext& context = *contextOf(c.contexts, triple.context);
         const double fitted = calibrationCurve(context.k, triple.retention);
         const auto cut = c.data.cuts.find(triple.context);
         text += csvLine({c.policy,
@@ -166,9 +166,7 @@ Calibration calibrationFrom(const Json& json) {
 std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<const CalibrationFit> resampled) {
     std::vector<CalibratedContext> contexts;
     for (const CalibrationTriple& triple : c.data.triples) {
-        const bool known = std::ranges::any_of(
-            contexts, [&](const CalibratedContext& context) { return context.name == triple.context; });
-        if (known) continue;
+        if (contextOf(contexts, triple.context)) continue;
         const double k = c.fit.k(triple.contextNll);
         contexts.push_back({triple.context, triple.contextNll, k, retentionNeeded(k, c.tau),
                             retentionBand(resampled, triple.contextNll, c.tau)});
@@ -220,10 +218,7 @@ Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau
 }
 
 CalibrationMisfit misfitOf(const Calibration& calibration) {
-    const auto curvature = [&](const std::string& name) {
-        const auto isNamed = [&](const CalibratedContext& context) { return context.name == name; };
-        return std::ranges::find_if(calibration.contexts, isNamed)->k;
-    };
+    const auto curvature = [&](const std::string& name) { return contextOf(calibration.contexts, name)->k; };
     return misfitOf(calibration.data.triples, curvature, calibration.fit.weight);
 }
 
@@ -257,12 +252,19 @@ Calibration readCalibrationFile(const std::string& path) {
                          json.contains("version") && json.at("version").is_number() ? jsonLine(json.at("version"))
                                                                                     : "without a number"),
              "version", fmt::format("This program reads version {}", kVersion), path});
+    const auto refuse = [&](const std::string& why) {
+        throw Error(
+            {"the calibration contradicts its format: " + why, "", "Write it again with kvscope calibrate", path});
+    };
+    Calibration read;
     try {
-        return calibrationFrom(json);
+        read = calibrationFrom(json);
     } catch (const Json::exception& error) {
-        throw Error({std::string("the calibration contradicts its format: ") + error.what(), "",
-                     "Write it again with kvscope calibrate", path});
+        refuse(error.what());
     }
+    for (const CalibrationTriple& triple : read.data.triples)
+        if (!contextOf(read.contexts, triple.context)) refuse("its contexts lack '" + triple.context + "' of a triple");
+    return read;
 }
 
 } // namespace kvscope

@@ -39,8 +39,7 @@ std::string fitText(const Calibration& calibration, double k, double nll) {
     if (fit.slopeKnown)
         text += fmt::format(", alpha = {:.4g}, beta = {:.4g}, NLL(c) = {:.4g}", fit.alpha, fit.beta, nll);
     for (const std::string& note : calibration.data.notes) text += "; " + note;
-    if (!calibration.given && misfitOf(calibration).isPoor())
-        text += "; POOR FIT: the curve misses its points, so the retention says little";
+    if (misfitOf(calibration).isPoor()) text += "; POOR FIT: the curve misses its points, so the retention says little";
     return fit.atEdge ? text + "; k lies at the end of the searched range" : text;
 }
 

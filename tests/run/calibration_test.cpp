@@ -360,6 +360,9 @@ private slots:
         QCOMPARE(read.contexts[1].band.high, made.contexts[1].band.high);
         QCOMPARE(read.data.triples.size(), std::size_t{4});
         QVERIFY(read.fit.slopeKnown && !read.data.proxy);
+        std::string text = readWholeFile(path("two.json"));
+        text.replace(text.find("\"name\": \"a\""), 11, "\"name\": \"c\"");
+        QVERIFY(errorText([&] { readCalibrationFile(file("c.json", text)); }).contains("lack 'a' of a triple"));
 
         const auto capture = captureWithLosses(7, 2); // between the two contexts
         const auto result = run(capture, "snapkv@tau=0.9:" + path("two.json"));
