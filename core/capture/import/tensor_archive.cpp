@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 namespace kvscope {
 
 std::int64_t numberBytes(NumberType type) {
@@ -38,13 +36,11 @@ void refuseTensor(const ArchiveTensor& tensor, std::string sentence, std::string
 std::uint64_t tensorBytes(const ArchiveTensor& tensor) {
     constexpr std::int64_t kMost = std::int64_t{1} << 48; // bytes; no file system holds as much in one file
     std::int64_t product = numberBytes(tensor.type);
-    const bool empty = std::ranges::find(tensor.shape, 0) != tensor.shape.end();
-    for (const std::int64_t size : tensor.shape) {
-        if (size < 0 || (!empty && __builtin_mul_overflow(product, size, &product)) || product > kMost)
+    for (const std::int64_t size : tensor.shape)
+        if (size < 0 || __builtin_mul_overflow(product, size, &product) || product > kMost)
             refuseTensor(tensor, "the shape " + tensor.shapeText() + " is none that a file can hold",
                          "Write the file again");
-    }
-    return empty ? 0 : static_cast<std::uint64_t>(product);
+    return static_cast<std::uint64_t>(product);
 }
 
 } // namespace kvscope
