@@ -387,6 +387,17 @@ def attention_implementation(model: Any, name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def replaced_attention(
+    model: Any, name: str, attend: Callable[..., Any], make_mask: Callable[..., Any] = lambda *_, **__: None
+) -> Iterator[None]:
+    """Runs the model with `attend`, registered under `name`, which by default is given no mask."""
+    AttentionInterface.register(name, attend)
+    AttentionMaskInterface.register(name, make_mask)
+    with attention_implementation(model, name):
+        yield
+
+
+@contextlib.contextmanager
 def observed_attention(
     model: Any, observe: Callable[[AttentionCall], None], outcome: Callable[[AttentionCall, Any], None] | None = None
 ) -> Iterator[None]:
@@ -419,9 +430,7 @@ def observed_attention(
                 outcome(call, out[0])
             return out, None
 
-        AttentionInterface.register(NAME, attend)
-        AttentionMaskInterface.register(NAME, sdpa_mask)
-        with attention_implementation(model, NAME):
+        with replaced_attention(model, NAME, attend, sdpa_mask):
             yield
 
 
@@ -461,7 +470,5 @@ def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor, st
             handle = projection_of(module).register_forward_pre_hook(projected)
             return result
 
-        AttentionInterface.register(OWN, attend)
-        AttentionMaskInterface.register(OWN, eager_mask)
-        with attention_implementation(model, OWN):
+        with replaced_attention(model, OWN, attend, eager_mask):
             yield plain

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from transformers import AttentionInterface, AutoModel
-from transformers.masking_utils import AttentionMaskInterface
+from transformers import AutoModel
 from transformers.pytorch_utils import Conv1D
 
-from kvscope_capture.attention import HARMLESS, attention_implementation, layers_of, resolve_scaling
+from kvscope_capture.attention import HARMLESS, layers_of, replaced_attention, resolve_scaling
 from kvscope_capture.errors import CaptureError
 
 NAME = "kvscope_describe"
@@ -163,11 +162,9 @@ def probe_layers(decoder: Any) -> list[ProbedLayer]:
 
         return run
 
-    AttentionInterface.register(NAME, attend)
-    AttentionMaskInterface.register(NAME, make_mask)
     for index, layer in enumerate(layers):
         layer.forward = visit(index, layer.forward)
-    own_attention = attention_implementation(decoder, NAME)
-    with torch.no_grad(), _projections_without_weights(), own_attention, contextlib.suppress(_Finished):
+    probed = replaced_attention(decoder, NAME, attend, make_mask)
+    with torch.no_grad(), _projections_without_weights(), probed, contextlib.suppress(_Finished):
         decoder(inputs_embeds=hidden, use_cache=False)
     return found

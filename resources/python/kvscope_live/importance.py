@@ -13,10 +13,8 @@ from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface
 
-from kvscope_capture.attention import AttentionCall, attention_implementation, logits_of
+from kvscope_capture.attention import AttentionCall, logits_of, replaced_attention
 from kvscope_live.contexts import LiveContext
 from kvscope_live.errors import LiveError, not_finite
 from kvscope_press.attend_behind import PrunedLayer
@@ -127,9 +125,7 @@ class TokenScores:
             seen.append((dataclasses.replace(call, **fixed), output.detach(), added))
             return (output + added).transpose(0, 1)[None].to(query.dtype).contiguous(), None
 
-        AttentionInterface.register(NAME, attend)
-        AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)
-        with torch.enable_grad(), attention_implementation(model, NAME):
+        with torch.enable_grad(), replaced_attention(model, NAME, attend):
             hidden = decode(model, self.expected.tokens(), context.cut, len(context.ids), use_cache=False)
             loss = self.expected.loss(model, hidden)
             gradients = torch.autograd.grad(loss, [added for _, _, added in seen])

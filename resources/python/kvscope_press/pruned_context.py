@@ -14,17 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from transformers import AttentionInterface, DynamicCache
-from transformers.masking_utils import AttentionMaskInterface
+from transformers import DynamicCache
 
 from kvscope_capture.attention import (
     AttentionCall,
     attending_layers,
-    attention_implementation,
     decoder_of,
     head_sizes,
     logits_of,
     observed_attention,
+    replaced_attention,
     require_prunable,
     rotary_of,
 )
@@ -217,9 +216,7 @@ class CachedContext:
             out = attend_behind(self._layers[call.layer], call, self.cut)
             return out.transpose(1, 2).to(query.dtype).contiguous(), None
 
-        AttentionInterface.register(NAME, attend)
-        AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)  # attend_behind masks by positions
-        with attention_implementation(self.model, NAME):
+        with replaced_attention(self.model, NAME, attend):  # attend_behind masks by positions
             yield
 
 

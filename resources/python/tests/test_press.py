@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import random_ids, random_model, tiny_model, unlike_config
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface
 
 from kvscope_capture import CaptureError
-from kvscope_capture.attention import attention_implementation
+from kvscope_capture.attention import replaced_attention
 from kvscope_press import HeadSelection, PrunedContext, RecordedSelection, answer_loss, full_nll, generate
 from kvscope_press.recorded_selection import refuse_window, whole_selection
 
@@ -78,9 +76,7 @@ def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> An
                 out[head, i] = above / below
         return out.transpose(0, 1)[None].float().contiguous(), None
 
-    AttentionInterface.register("dense", attend)
-    AttentionMaskInterface.register("dense", lambda *args, **kwargs: None)
-    with torch.no_grad(), attention_implementation(model, "dense"):
+    with torch.no_grad(), replaced_attention(model, "dense", attend):
         return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
 
 
