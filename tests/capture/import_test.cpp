@@ -120,6 +120,8 @@ private slots:
         options.configPath = m_folder.fresh(".json");
         writeFile(options.configPath, kTwoHeads);
         expectNumbers(*openImported(flat, options), 1);
+        for (FileTensor& tensor : tensors) tensor.shape = {kTokens * kHeads, 1, kWidth};
+        QVERIFY(refusal(m_folder.safetensors(tensors), options).sentence.find("has 1 KV heads") != std::string::npos);
         std::vector<FileTensor> batch = {headsFirst("0.k", 0, 0), headsFirst("0.v", 0, 1)};
         for (FileTensor& tensor : batch) tensor.shape.insert(tensor.shape.begin(), 1);
         expectNumbers(*openImported(m_folder.safetensors(batch)), 1);

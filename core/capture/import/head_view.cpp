@@ -171,11 +171,6 @@ KeyValueViews keyValueViews(const ArchiveTensor& tensor, AxisOrder order, int he
                      fmt::format("the shape {} is none in which keys and values lie together", tensor.shapeText()),
                      "Save keys and values apart");
     }
-    if (heads > 0 && keys.heads != heads)
-        refuseTensor(
-            tensor,
-            fmt::format("the shape {} has {} KV heads, the configuration {}", tensor.shapeText(), keys.heads, heads),
-            "Give the config.json of the model that wrote the tensors");
     HeadView values = checked(keys);
     values.offset = valuesAt;
     return {keys, values};

@@ -233,6 +233,11 @@ private:
         const auto queries = views.find(TensorRole::Queries);
         const int fromFile = queries == views.end() ? m_info.numKvHeads : static_cast<int>(queries->second.heads);
         m_info.numQueryHeads = m_model ? m_model->numQueryHeads : fromFile;
+        if (m_model && m_model->numKvHeads != m_info.numKvHeads)
+            refuseTensor(*keys.tensor,
+                         fmt::format("the shape {} has {} KV heads, the configuration {}", keys.tensor->shapeText(),
+                                     m_info.numKvHeads, m_model->numKvHeads),
+                         "Give the config.json of the model that wrote the tensors");
         if (m_info.numQueryHeads % m_info.numKvHeads != 0)
             refuseTensor(
                 *keys.tensor,
