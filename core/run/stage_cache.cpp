@@ -59,7 +59,7 @@ struct StageCache::State {
         lock.lock();
     }
 
-    /// Returns the evicted value, so that it is destroyed outside the lock.
+    /// The entry's value goes to `dropped`, to be destroyed outside the lock. Returns the entry behind it.
     std::map<std::string, Entry>::iterator remove(std::map<std::string, Entry>::iterator entry,
                                                   std::vector<Erased>& dropped) {
         bytes -= entry->second.bytes;
