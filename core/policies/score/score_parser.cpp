@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
+#include "core/base/one_line.h"
 #include "core/policies/common/choice_kind.h"
 #include "core/policies/policy.h"
 
@@ -40,7 +41,7 @@ public:
     ScoreNode parse() {
         ScoreNode root = sum();
         if (m_at < m_text.size())
-            fail(m_at, fmt::format("'{}' does not belong here", m_text[m_at]), "Write an operator, or nothing");
+            fail(m_at, fmt::format("'{}' does not belong here", character()), "Write an operator, or nothing");
         return root;
     }
     std::vector<ScoreFeature> takeFeatures() { return std::move(m_features); }
@@ -49,6 +50,12 @@ private:
     [[noreturn]] void fail(std::size_t at, const std::string& sentence, const std::string& remedy) const {
         throw Error(
             {fmt::format("in the score '{}': {}", m_text, sentence), fmt::format("character {}", at + 1), remedy});
+    }
+
+    /// The whole character at this place, which may have several bytes.
+    std::string_view character() const {
+        const std::string_view rest = m_text.substr(m_at);
+        return rest.substr(0, std::max<std::size_t>(1, codePointAt(rest).length));
     }
 
     void skipBlanks() {
@@ -66,7 +73,8 @@ private:
         node.kind = kind;
         node.begin = left.begin;
         node.end = right.end;
-        node.arguments = {std::move(left), std::move(right)};
+        node.arguments.push_back(std::move(left)); // an initializer list would copy both trees
+        node.arguments.push_back(std::move(right));
         return node;
     }
 
@@ -74,27 +82,26 @@ private:
         if (++m_nested > kMostNested)
             fail(m_at, "the formula is nested too deeply", fmt::format("At most {} levels are read", kMostNested));
         ScoreNode left = product();
-        for (bool more = true; more;) {
-            more = false;
+        for (;;)
             if (take('+'))
-                left = joined(ScoreNode::Kind::Add, std::move(left), product()), more = true;
+                left = joined(ScoreNode::Kind::Add, std::move(left), product());
             else if (take('-'))
-                left = joined(ScoreNode::Kind::Subtract, std::move(left), product()), more = true;
-        }
+                left = joined(ScoreNode::Kind::Subtract, std::move(left), product());
+            else
+                break;
         --m_nested;
         return left;
     }
 
     ScoreNode product() {
         ScoreNode left = sign();
-        for (bool more = true; more;) {
-            more = false;
+        for (;;)
             if (take('*'))
-                left = joined(ScoreNode::Kind::Multiply, std::move(left), sign()), more = true;
+                left = joined(ScoreNode::Kind::Multiply, std::move(left), sign());
             else if (take('/'))
-                left = joined(ScoreNode::Kind::Divide, std::move(left), sign()), more = true;
-        }
-        return left;
+                left = joined(ScoreNode::Kind::Divide, std::move(left), sign());
+            else
+                return left;
     }
 
     ScoreNode sign() {
@@ -120,7 +127,8 @@ private:
         const char c = m_text[m_at];
         if (isDigit(c) || c == '.') return number();
         if (isNameStart(c)) return nameOrCall();
-        fail(m_at, fmt::format("'{}' begins neither a number nor a name", c), "Write one, like 0.3 or snapkv");
+        fail(m_at, fmt::format("'{}' begins neither a number nor a name", character()),
+             "Write one, like 0.3 or snapkv");
     }
 
     ScoreNode inParentheses() {
