@@ -117,34 +117,21 @@ private:
 
 } // namespace
 
-struct ScoreExpression::Tree {
-    std::string text;
-    std::vector<ScoreFeature> features;
-    ScoreNode root;
-};
-
-ScoreExpression::ScoreExpression(std::unique_ptr<Tree> tree) : m_tree(std::move(tree)) {}
-ScoreExpression::~ScoreExpression() = default;
-ScoreExpression::ScoreExpression(ScoreExpression&&) noexcept = default;
-ScoreExpression& ScoreExpression::operator=(ScoreExpression&&) noexcept = default;
-
 ScoreExpression ScoreExpression::parse(std::string_view text) {
-    auto tree = std::make_unique<Tree>();
-    tree->text = text;
-    tree->root = parseScore(text, tree->features);
-    if (tree->features.empty())
+    ScoreExpression formula;
+    formula.m_text = text;
+    formula.m_root = parseScore(text, formula.m_features);
+    if (formula.m_features.empty())
         throw Error({fmt::format("the score '{}' names no feature: all tokens are equal", text), "character 1",
                      "Name one, like snapkv, leverage or vnorm"});
-    return ScoreExpression(std::move(tree));
+    return formula;
 }
-
-const std::vector<ScoreFeature>& ScoreExpression::features() const { return m_tree->features; }
 
 std::vector<double>
 ScoreExpression::evaluate(std::span<const std::vector<double>> values, std::size_t heads, std::size_t rows,
                           const std::function<std::string(std::size_t, std::size_t)>& rowText) const {
-    assert(values.size() == m_tree->features.size());
-    Numbers result = Evaluation{m_tree->text, values, heads, rows, rowText}.of(m_tree->root);
+    assert(values.size() == m_features.size());
+    Numbers result = Evaluation{m_text, values, heads, rows, rowText}.of(m_root);
     if (result.size() == 1)
         result.assign(heads * rows, result.front()); // reached only without features, or with a single row
     return result;

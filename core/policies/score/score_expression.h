@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,12 +19,9 @@ class ScoreExpression {
 public:
     /// Throws Error that names the character and, for an unknown name, the nearest one.
     static ScoreExpression parse(std::string_view text);
-    ~ScoreExpression();
-    ScoreExpression(ScoreExpression&&) noexcept;
-    ScoreExpression& operator=(ScoreExpression&&) noexcept;
 
     /// The features in the order of their first appearance, each once.
-    const std::vector<ScoreFeature>& features() const;
+    const std::vector<ScoreFeature>& features() const { return m_features; }
 
     /// [heads * rows] head by head, in double: `values[i]` are the numbers of features()[i]. z is (x - mean) / standard
     /// deviation over the rows of a head, 0 where that is constant; rank the average rank from 0 for the smallest to 1.
@@ -34,9 +30,11 @@ public:
                                  const std::function<std::string(std::size_t head, std::size_t row)>& rowText) const;
 
 private:
-    struct Tree;
-    explicit ScoreExpression(std::unique_ptr<Tree> tree);
-    std::unique_ptr<Tree> m_tree;
+    ScoreExpression() = default;
+
+    std::string m_text;
+    std::vector<ScoreFeature> m_features;
+    ScoreNode m_root;
 };
 
 } // namespace kvscope
