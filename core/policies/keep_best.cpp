@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 namespace kvscope {
 
@@ -109,7 +110,7 @@ RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& sc
     const Protection fitted = protection.within(count, input.rowCount());
     RowSelection selection = protecting(fitted);
     selection.queryHeads = bestRows(scores, fitted, count);
-    selection.heads.assign(static_cast<std::size_t>(input.keys.size(0)), {{}, std::numeric_limits<float>::infinity()});
+    selection.heads.assign(static_cast<std::size_t>(input.keys.size(0)), {{}, kInfinity});
     for (std::size_t head = 0; head < selection.queryHeads.size(); ++head) {
         const TopKHead& own = selection.queryHeads[head];
         TopKHead& group = selection.heads[input.attention.gqaGroupOf[head]];
@@ -119,6 +120,12 @@ RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& sc
         group.margin = std::min(group.margin, own.margin);
     }
     return selection;
+}
+
+RowSelection keepEverything(const PolicyInput& input) {
+    TopKHead all{std::vector<TokenIndex>(static_cast<std::size_t>(input.rowCount())), kInfinity};
+    std::iota(all.kept.begin(), all.kept.end(), 0);
+    return {std::vector<TopKHead>(static_cast<std::size_t>(input.keys.size(0)), all)};
 }
 
 RowSelection keepBestJointly(const JointRequest& request) {

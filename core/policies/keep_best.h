@@ -13,6 +13,9 @@ RowSelection keepBest(const PolicyInput& input, const HostTensor& total, const P
 RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& scores, const Protection& protection,
                                   std::int64_t count);
 
+/// Every row of every KV head, without a decision.
+RowSelection keepEverything(const PolicyInput& input);
+
 /// A choice among all heads of a layer together: heads may keep different numbers of tokens.
 struct JointRequest {
     HostTensor total;           ///< [Hkv, m]

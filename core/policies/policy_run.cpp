@@ -4,11 +4,10 @@
 #include "core/base/error.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/keep_best.h"
 
 #include <fmt/format.h>
 
-#include <limits>
-#include <numeric>
 #include <utility>
 
 namespace kvscope {
@@ -16,22 +15,6 @@ namespace kvscope {
 bool isOneShot(const ParameterValues& values) {
     return integerOrZero(values, "prompt_block") == 0 && integerOrZero(values, "decode_tokens") == 0;
 }
-
-namespace {
-
-/// Every row of every KV head, as `whole_layers` asks for.
-RowSelection everything(const PolicyInput& input) {
-    if (input.recordSteps)
-        throw Error({fmt::format("layer {} is left whole, nothing is decided there", input.layer.value),
-                     "parameter whole_layers", "Choose another layer, or whole_layers=none"});
-    TopKHead all;
-    all.kept.resize(static_cast<std::size_t>(input.rowCount()));
-    std::iota(all.kept.begin(), all.kept.end(), 0);
-    all.margin = std::numeric_limits<float>::infinity();
-    return {std::vector<TopKHead>(static_cast<std::size_t>(input.keys.size(0)), all)};
-}
-
-} // namespace
 
 PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values, const Budget& budget,
                             const PolicyInput& input, const Scores& scores) {
@@ -43,7 +26,10 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     // A budget in tokens gives no fraction (-1): a policy that computes from a fraction then keeps the tokens exactly.
     asked.retention = budget.unit == Budget::Unit::Fraction ? budget.value : -1;
     const bool whole = leavesWhole(values, input.attention.slidingWindow);
-    RowSelection chosen = whole ? everything(input) : policy.select(asked, scores, values, count);
+    if (whole && input.recordSteps)
+        throw Error({fmt::format("layer {} is left whole, nothing is decided there", input.layer.value),
+                     "parameter whole_layers", "Choose another layer, or whole_layers=none"});
+    RowSelection chosen = whole ? keepEverything(input) : policy.select(asked, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);
     outcome.log = std::move(chosen.steps);
     outcome.scores.total = std::move(chosen.total);
