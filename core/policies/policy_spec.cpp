@@ -74,23 +74,22 @@ std::string assign(const PolicyCard& card, ParameterValues& values, const std::s
 } // namespace
 
 PolicySpec PolicySpec::parse(const std::string& text) {
-    PolicySpec spec;
     const Pieces pieces = split(text);
-    if (pieces.budget) spec.budget = Budget::parse(*pieces.budget);
+    std::optional<Budget> budget;
+    if (pieces.budget) budget = Budget::parse(*pieces.budget);
     const std::vector<std::string>& parts = pieces.parts;
     const std::size_t colon = parts.front().find(':');
     const PolicyCard& card = policyById(parts.front().substr(0, colon)).card();
     const std::string afterColon = colon == std::string::npos ? std::string() : parts.front().substr(colon + 1);
     if (colon != std::string::npos && afterColon.empty())
         throw Error({"'" + text + "' names no variant after the colon", card.id, "Leave the colon out"});
-    const bool isVariant = card.colonParameter.empty() && colon != std::string::npos;
-    spec.policy = card.id;
-    spec.variant = isVariant ? afterColon : card.variants.front().id;
-    spec.values = variantValues(card, spec.variant);
-    if (!card.colonParameter.empty() && colon != std::string::npos)
-        spec.values.setText(card.colonParameter, afterColon);
+    PolicySpec spec = specOfVariant(card.id, card.colonParameter.empty() ? afterColon : std::string());
+    spec.budget = budget;
     std::set<std::string> named;
-    if (!card.colonParameter.empty() && colon != std::string::npos) named.insert(card.colonParameter);
+    if (!card.colonParameter.empty() && colon != std::string::npos) {
+        spec.values.setText(card.colonParameter, afterColon);
+        named.insert(card.colonParameter);
+    }
     for (std::size_t i = 1; i < parts.size(); ++i) {
         const std::string id = assign(card, spec.values, parts[i]);
         if (!named.insert(id).second)
