@@ -75,8 +75,10 @@ struct Flips {
     RandomKey key;
     float margin = std::numeric_limits<float>::infinity();
 
-    bool accepts(TokenIndex token, std::int64_t slot, double probability) {
-        key.token = static_cast<std::uint32_t>(token);
+    TokenIndex tokenOf(TokenIndex row) const { return input.tokenAt(key.kvHead, row); }
+
+    bool accepts(TokenIndex row, std::int64_t slot, double probability) {
+        key.token = static_cast<std::uint32_t>(tokenOf(row));
         key.slot = static_cast<std::uint32_t>(slot);
         const double u = input.random->uniform(key);
         if (probability > 0 && probability < 1)
@@ -85,68 +87,68 @@ struct Flips {
     }
 };
 
+/// The rows that a slot sees in time order, and the probability of each when it arrived.
+struct Candidates {
+    std::vector<TokenIndex> rows;
+    std::vector<double> probability;
+
+    void add(TokenIndex row, double chance) {
+        rows.push_back(row);
+        probability.push_back(chance);
+    }
+};
+
 /// The row that a slot holds at the end: the last one that it accepted. Searching from the end saves the earlier flips.
-/// candidates: rows in time order; probability[i]: that of the i-th when it arrived. -1: none accepted.
-TokenIndex lastAccepted(Flips& flips, const std::vector<TokenIndex>& rows, const std::vector<TokenIndex>& tokens,
-                        const std::vector<double>& probability, std::int64_t slot) {
-    for (std::size_t i = rows.size(); i-- > 0;)
-        if (flips.accepts(tokens[i], slot, probability[i])) return rows[i];
+/// -1: none accepted.
+TokenIndex lastAccepted(Flips& flips, const Candidates& candidates, std::int64_t slot) {
+    for (std::size_t i = candidates.rows.size(); i-- > 0;)
+        if (flips.accepts(candidates.rows[i], slot, candidates.probability[i])) return candidates.rows[i];
     return -1;
 }
 
 /// The two reservoirs of one head, as rows.
 struct Reservoirs {
-    std::vector<std::vector<TokenIndex>> members;      ///< [m][n_c]
+    std::vector<Candidates> clusters;                  ///< [m] members
+    Candidates values;                                 ///< all rows
     std::vector<std::vector<TokenIndex>> clusterSlots; ///< [m][t]
     std::vector<TokenIndex> valueSlots;                ///< [s]
     std::vector<double> squares;                       ///< [n] ‖v‖²
     double mu = 0;
 };
 
-/// All rows that a slot accepted, in time order.
-std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>& tokens,
-                                    const std::vector<double>& probability, std::int64_t slot) {
+/// All tokens that a slot accepted, in time order.
+std::vector<TokenIndex> allAccepted(Flips& flips, const Candidates& candidates, std::int64_t slot) {
     std::vector<TokenIndex> accepted;
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-        if (flips.accepts(tokens[i], slot, probability[i])) accepted.push_back(tokens[i]);
+    for (std::size_t i = 0; i < candidates.rows.size(); ++i)
+        if (flips.accepts(candidates.rows[i], slot, candidates.probability[i]))
+            accepted.push_back(flips.tokenOf(candidates.rows[i]));
     return accepted;
 }
 
-void sampleClusters(Flips& flips, const StreamClusters& clusters, std::int64_t head, std::int64_t t, Reservoirs& out) {
+void sampleClusters(Flips& flips, const StreamClusters& clusters, std::int64_t t, Reservoirs& out) {
     flips.key.round = ClusterSlots;
-    out.members.resize(clusters.representatives.size());
-    for (std::size_t row = 0; row < clusters.cluster.size(); ++row)
-        out.members[clusters.cluster[row]].push_back(static_cast<TokenIndex>(row));
-    for (const std::vector<TokenIndex>& rows : out.members) {
-        std::vector<TokenIndex> tokens;
-        std::vector<double> probability; // 1/n_c, and 1 for the token that opens the cluster
-        for (const TokenIndex row : rows) {
-            tokens.push_back(flips.input.tokenAt(head, row));
-            probability.push_back(1.0 / static_cast<double>(tokens.size()));
-        }
-        std::vector<TokenIndex> slots;
-        for (std::int64_t slot = 0; slot < t; ++slot)
-            slots.push_back(lastAccepted(flips, rows, tokens, probability, slot));
-        out.clusterSlots.push_back(std::move(slots));
+    out.clusters.resize(clusters.representatives.size());
+    for (std::size_t row = 0; row < clusters.cluster.size(); ++row) {
+        Candidates& members = out.clusters[clusters.cluster[row]]; // 1/n_c, and 1 for the row that opens the cluster
+        members.add(static_cast<TokenIndex>(row), 1.0 / static_cast<double>(members.rows.size() + 1));
+    }
+    for (const Candidates& members : out.clusters) {
+        std::vector<TokenIndex>& slots = out.clusterSlots.emplace_back();
+        for (std::int64_t slot = 0; slot < t; ++slot) slots.push_back(lastAccepted(flips, members, slot));
     }
 }
 
-void sampleValues(Flips& flips, const float* norms, std::int64_t head, std::int64_t s, Reservoirs& out) {
+void sampleValues(Flips& flips, const float* norms, std::int64_t s, Reservoirs& out) {
     flips.key.round = ValueSlots;
-    const std::int64_t n = flips.input.rowCount();
-    std::vector<TokenIndex> rows, tokens;
-    std::vector<double> probability;
-    for (TokenIndex row = 0; row < n; ++row) {
+    for (TokenIndex row = 0; row < flips.input.rowCount(); ++row) {
         const double square = double{norms[row]} * double{norms[row]};
         out.squares.push_back(square);
         out.mu += square;
-        rows.push_back(row);
-        tokens.push_back(flips.input.tokenAt(head, row));
-        probability.push_back(square > 0 ? square / out.mu : 0); // 0/0 is 0 (S5)
+        out.values.add(row, square > 0 ? square / out.mu : 0); // 0/0 is 0 (S5)
     }
     for (std::int64_t slot = 0; slot < s; ++slot) {
         if (slot % 32 == 0) flips.input.checkpoint.stopPoint();
-        out.valueSlots.push_back(lastAccepted(flips, rows, tokens, probability, slot));
+        out.valueSlots.push_back(lastAccepted(flips, out.values, slot));
     }
 }
 
@@ -161,10 +163,11 @@ void addHead(const Reservoirs& reservoirs, float margin, RowSelection& selection
                 reservoirs.mu / (static_cast<double>(reservoirs.valueSlots.size()) * reservoirs.squares[row]);
             ++pairs;
         }
-    for (std::size_t c = 0; c < reservoirs.members.size(); ++c) {
+    for (std::size_t c = 0; c < reservoirs.clusters.size(); ++c) {
         const std::vector<TokenIndex>& slots = reservoirs.clusterSlots[c];
         for (const TokenIndex row : slots)
-            denominator[row] += static_cast<double>(reservoirs.members[c].size()) / static_cast<double>(slots.size());
+            denominator[row] +=
+                static_cast<double>(reservoirs.clusters[c].rows.size()) / static_cast<double>(slots.size());
         keys += static_cast<std::int64_t>(slots.size()) + 1; // plus the representative
     }
     TopKHead head;
@@ -198,7 +201,7 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
     log.distances = clusters.distances;
     for (std::size_t c = 0; c < clusters.representatives.size(); ++c) {
         log.representatives.push_back(token(clusters.representatives[c]));
-        log.counts.push_back(static_cast<std::int64_t>(reservoirs.members[c].size()));
+        log.counts.push_back(std::ssize(reservoirs.clusters[c].rows));
         log.clusterSlots.push_back(reservoirs.clusterSlots[c]);
         std::ranges::transform(log.clusterSlots.back(), log.clusterSlots.back().begin(), token);
     }
@@ -207,34 +210,17 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
 }
 
 /// Repeats the same flips from the start of the stream, so that the log knows the contents of every slot at any time.
-void addHistory(Flips flips, std::int64_t head, const Reservoirs& reservoirs, SubgenLog::Head& log) {
-    std::vector<TokenIndex> tokens;
-    std::vector<double> probability;
+void addHistory(Flips flips, const Reservoirs& reservoirs, SubgenLog::Head& log) {
     flips.key.round = ClusterSlots;
-    for (std::size_t c = 0; c < reservoirs.members.size(); ++c) {
-        tokens.clear();
-        probability.clear();
-        for (const TokenIndex row : reservoirs.members[c]) {
-            tokens.push_back(flips.input.tokenAt(head, row));
-            probability.push_back(1.0 / static_cast<double>(tokens.size()));
-        }
+    for (std::size_t c = 0; c < reservoirs.clusters.size(); ++c) {
         log.clusterHistory.emplace_back();
-        for (std::size_t slot = 0; slot < reservoirs.clusterSlots[c].size(); ++slot)
-            log.clusterHistory.back().push_back(
-                allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+        for (std::int64_t slot = 0; slot < std::ssize(reservoirs.clusterSlots[c]); ++slot)
+            log.clusterHistory.back().push_back(allAccepted(flips, reservoirs.clusters[c], slot));
     }
     flips.key.round = ValueSlots;
-    tokens.clear();
-    probability.clear();
-    double mu = 0;
-    for (std::size_t row = 0; row < reservoirs.squares.size(); ++row) {
-        mu += reservoirs.squares[row];
-        tokens.push_back(flips.input.tokenAt(head, static_cast<std::int64_t>(row)));
-        probability.push_back(reservoirs.squares[row] > 0 ? reservoirs.squares[row] / mu : 0);
-    }
-    for (std::size_t slot = 0; slot < reservoirs.valueSlots.size(); ++slot) {
+    for (std::int64_t slot = 0; slot < std::ssize(reservoirs.valueSlots); ++slot) {
         flips.input.checkpoint.stopPoint();
-        log.valueHistory.push_back(allAccepted(flips, tokens, probability, static_cast<std::int64_t>(slot)));
+        log.valueHistory.push_back(allAccepted(flips, reservoirs.values, slot));
     }
 }
 
@@ -267,14 +253,14 @@ public:
                          .layer = static_cast<std::uint32_t>(input.layer.value),
                          .kvHead = static_cast<std::uint32_t>(h)}};
             Reservoirs reservoirs;
-            sampleClusters(flips, clusters, h, t, reservoirs);
-            sampleValues(flips, norms.data.data() + h * input.rowCount(), h, s, reservoirs);
+            sampleClusters(flips, clusters, t, reservoirs);
+            sampleValues(flips, norms.data.data() + h * input.rowCount(), s, reservoirs);
             addHead(reservoirs, std::min(flips.margin, static_cast<float>(clusters.margin)), selection);
             most = std::max(most, static_cast<std::int64_t>(clusters.representatives.size()));
             least = std::min(least, static_cast<std::int64_t>(clusters.representatives.size()));
             if (input.recordSteps) {
                 log->heads.push_back(logHead(input, h, found.radii[h], clusters, reservoirs));
-                addHistory(flips, h, reservoirs, log->heads.back());
+                addHistory(flips, reservoirs, log->heads.back());
             }
         }
         if (input.recordSteps) selection.steps = std::move(log);
