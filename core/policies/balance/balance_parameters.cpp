@@ -14,6 +14,16 @@ ParameterSpec gammaParameter() {
                    "BalanceKV code: 4.0");
 }
 
+/// "clip" or "fail" when p leaves [0, 1] (B2).
+ParameterSpec overflowParameter() {
+    return choiceRow(
+        "on_overflow", "p outside [0, 1]",
+        {{"clip", "Clip", "+1 iff u < p, which clips p to [0, 1] (code)"},
+         {"fail", "Fail", "the walk FAILs and is repeated with fresh uniforms, at most eight times (paper)"}},
+        Stage::Select, "FAIL exists only in the papers (B2). At the code's γ nearly every walk would fail.",
+        "BalanceKV Algorithm 2; code: clip");
+}
+
 ParameterTable needleParameters() {
     return {
         choiceRow("needle", "Needles",
@@ -35,15 +45,6 @@ ParameterTable needleParameters() {
 }
 
 } // namespace
-
-ParameterSpec overflowParameter() {
-    return choiceRow(
-        "on_overflow", "p outside [0, 1]",
-        {{"clip", "Clip", "+1 iff u < p, which clips p to [0, 1] (code)"},
-         {"fail", "Fail", "the walk FAILs and is repeated with fresh uniforms, at most eight times (paper)"}},
-        Stage::Select, "FAIL exists only in the papers (B2). At the code's γ nearly every walk would fail.",
-        "BalanceKV Algorithm 2; code: clip");
-}
 
 ParameterTable balanceRoundParameters() {
     ParameterTable rows = {

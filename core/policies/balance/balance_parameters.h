@@ -11,7 +11,4 @@ RoundSettings balanceRoundSettings(const ParameterValues& values);
 /// Parameter rows of streaming BalanceKV.
 ParameterTable balanceStreamParameters();
 
-/// "clip" or "fail" when p leaves [0, 1] (B2).
-ParameterSpec overflowParameter();
-
 } // namespace kvscope
