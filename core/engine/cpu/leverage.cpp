@@ -18,17 +18,6 @@ struct Chunk {
     std::int64_t head, begin, end;
 };
 
-/// The k x k problem of the rows: a factor or the Gram matrix.
-Eigen::MatrixXd smallOf(const DoubleRows& rows, LeverageRoute route) {
-    return usesFactor(route) ? rows.factor() : rows.gram();
-}
-
-Whitening whiteningOf(const Eigen::MatrixXd& small, double removed, std::int64_t count,
-                      const LeverageRequest& request) {
-    const WhiteningRule rule{request.route, request.regulariser, request.strength, count, removed * kCentringNoise};
-    return usesFactor(request.route) ? whiteningOfFactor(small, rule) : whiteningOfGram(small, rule);
-}
-
 class ChunkLeverage {
 public:
     ChunkLeverage(const Workers& workers, const Kernels& kernels, const LeverageRequest& request, bool fast)
@@ -46,7 +35,7 @@ public:
         float* out = scores.data() + chunk.head * n + chunk.begin;
         if (m_inFloat) {
             const FloatRows rows(m_workers, m_kernels, from.data(), count, d, sketch, m_width, m_request.centred);
-            const Whitening whitening = whiteningOf(rows.gram(), rows.removed(), count, m_request);
+            const Whitening whitening = whiteningOf(rows.gram(), ruleFor(count, rows.removed()));
             if (rows.fits(whitening.directions)) {
                 rows.scores(whitening.directions, out);
                 writeSpectrum(whitening, rows.gram(), spectrum);
@@ -56,8 +45,8 @@ public:
         const bool gramAhead = !m_request.centred && !usesFactor(m_request.route);
         DoubleRows rows(m_workers, m_kernels, from.data(), count, d, sketch, m_width, gramAhead);
         if (m_request.centred) rows.centre();
-        const Eigen::MatrixXd small = smallOf(rows, m_request.route);
-        const Whitening whitening = whiteningOf(small, rows.removed(), count, m_request);
+        const Eigen::MatrixXd small = usesFactor(m_request.route) ? rows.factor() : rows.gram();
+        const Whitening whitening = whiteningOf(small, ruleFor(count, rows.removed()));
         std::vector<double> lengths(static_cast<std::size_t>(count));
         rows.squaredLengths(whitening.directions, lengths.data());
         std::ranges::transform(lengths, out, [](double x) { return static_cast<float>(x); });
@@ -66,11 +55,14 @@ public:
     }
 
 private:
+    WhiteningRule ruleFor(std::int64_t count, double removed) const {
+        return {m_request.route, m_request.regulariser, m_request.strength, count, removed * kCentringNoise};
+    }
+
     void writeSpectrum(const Whitening& whitening, const Eigen::MatrixXd& small, float* spectrum) const {
         if (!spectrum) return;
-        const Eigen::VectorXd values =
-            whitening.singularValues.size() > 0 ? whitening.singularValues : singularValuesOf(small, m_request.route);
-        std::ranges::transform(values, spectrum, [](double x) { return static_cast<float>(x); });
+        std::ranges::transform(singularValuesOf(whitening, small, m_request.route), spectrum,
+                               [](double x) { return static_cast<float>(x); });
     }
 
     const float* sketchOf(std::int64_t head) const {
@@ -138,7 +130,7 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
     for (std::int64_t h = 0; h < heads; ++h, progress.advance(1)) {
         const HeadRows own(rows, h, checkpoint);
         const DoubleRows all(m_workers, m_kernels, own.data(), n, d, nullptr, d);
-        const Whitening whitening = whiteningOfFactor(all.factor(), {LeverageRoute::Svd, Regulariser::None, 0, n, 0});
+        const Whitening whitening = whiteningOf(all.factor(), {LeverageRoute::Svd, Regulariser::None, 0, n, 0});
         const Eigen::Index rank = whitening.directions.cols();
         const WeightedSet& set = kept[h];
         Eigen::MatrixXd difference = -Eigen::MatrixXd::Identity(rank, rank);

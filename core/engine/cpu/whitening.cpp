@@ -137,8 +137,6 @@ Whitening byTriangle(const Eigen::MatrixXd& factor, const WhiteningRule& rule) {
     return {inverseInOrder(upper.transpose(), order, d), {}};
 }
 
-} // namespace
-
 Whitening whiteningOfGram(const Eigen::MatrixXd& gram, const WhiteningRule& rule) {
     Eigen::MatrixXd regular = gram;
     regular.diagonal().array() += ridgeOf(rule);
@@ -159,7 +157,14 @@ Whitening whiteningOfFactor(const Eigen::MatrixXd& factor, const WhiteningRule& 
     return bySingularVectors(regular, rule);
 }
 
-Eigen::VectorXd singularValuesOf(const Eigen::MatrixXd& small, LeverageRoute route) {
+} // namespace
+
+Whitening whiteningOf(const Eigen::MatrixXd& small, const WhiteningRule& rule) {
+    return usesFactor(rule.route) ? whiteningOfFactor(small, rule) : whiteningOfGram(small, rule);
+}
+
+Eigen::VectorXd singularValuesOf(const Whitening& whitening, const Eigen::MatrixXd& small, LeverageRoute route) {
+    if (whitening.singularValues.size() > 0) return whitening.singularValues;
     if (usesFactor(route)) return bySingularVectors(small, {LeverageRoute::Svd}).singularValues;
     return cpu::symmetricEigenvalues(small).reverse().cwiseMax(0).cwiseSqrt();
 }
@@ -178,14 +183,11 @@ Whitenings whiteningsOf(std::span<const double> matrices, std::int64_t height, s
         const Eigen::MatrixXd small = cpu::matrixOf(matrices, i, height, k);
         WhiteningRule own = rule;
         own.noise = noise.empty() ? 0 : noise[i];
-        const cpu::Whitening one =
-            usesFactor(rule.route) ? cpu::whiteningOfFactor(small, own) : cpu::whiteningOfGram(small, own);
+        const cpu::Whitening one = cpu::whiteningOf(small, own);
         out.rank[i] = one.directions.cols();
         Eigen::Map<cpu::RowMajor>(out.directions.data() + i * k * k, k, k).leftCols(out.rank[i]) = one.directions;
-        if (!wantsSpectrum) return;
-        const Eigen::VectorXd values =
-            one.singularValues.size() > 0 ? one.singularValues : cpu::singularValuesOf(small, rule.route);
-        std::ranges::copy(values, out.singularValues.begin() + i * k);
+        if (wantsSpectrum)
+            std::ranges::copy(cpu::singularValuesOf(one, small, rule.route), out.singularValues.begin() + i * k);
     });
     return out;
 }

@@ -12,11 +12,10 @@ struct Whitening {
     Eigen::VectorXd singularValues; ///< of the rows, descending; empty where the route does not need them
 };
 
-/// From the Gram matrix K^T K. Routes Gram and Cholesky.
-Whitening whiteningOfGram(const Eigen::MatrixXd& gram, const WhiteningRule& rule);
-/// From an upper triangular (or any) R with R^T R = K^T K. Routes Svd and Qr.
-Whitening whiteningOfFactor(const Eigen::MatrixXd& factor, const WhiteningRule& rule);
-/// Singular values of the rows, descending, from their factor (Svd, Qr) or Gram matrix (Gram, Cholesky).
-Eigen::VectorXd singularValuesOf(const Eigen::MatrixXd& small, LeverageRoute route);
+/// From the rows' small matrix: an upper triangular (or any) R with R^T R = K^T K for the routes Svd and Qr, K^T K for
+/// the others.
+Whitening whiteningOf(const Eigen::MatrixXd& small, const WhiteningRule& rule);
+/// Singular values of the rows, descending, from their whitening or, where it has none, from their small matrix.
+Eigen::VectorXd singularValuesOf(const Whitening& whitening, const Eigen::MatrixXd& small, LeverageRoute route);
 
 } // namespace kvscope::cpu
