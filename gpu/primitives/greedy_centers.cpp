@@ -4,6 +4,7 @@
 #include "gpu/primitives/long_work.h"
 #include "gpu/primitives/primitives.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <string>
@@ -24,12 +25,13 @@ std::int32_t knownPicks(const CentersRequest& request, std::int64_t heads) {
     return picks <= request.count ? picks : 0;
 }
 
-/// Lists of all heads, each padded to `stride` numbers.
-template <class T, class Of>
-std::vector<T> joined(const std::vector<GreedyCenters>& runs, std::int64_t stride, const Of& of) {
+/// One list of all heads, each padded to `stride` numbers.
+template <class T>
+std::vector<T> joined(const std::vector<GreedyCenters>& runs, std::int64_t stride,
+                      std::vector<T> GreedyCenters::*list) {
     std::vector<T> all(runs.size() * static_cast<std::size_t>(stride));
     for (std::size_t h = 0; h < runs.size(); ++h)
-        std::copy(of(runs[h]).begin(), of(runs[h]).end(), all.begin() + static_cast<std::ptrdiff_t>(h) * stride);
+        std::ranges::copy(runs[h].*list, all.begin() + static_cast<std::ptrdiff_t>(h) * stride);
     return all;
 }
 
@@ -49,16 +51,11 @@ void describeRun(CentersCall& call, CallMemory& parts, const CentersRequest& req
         return;
     }
     const auto& runs = request.known;
-    parts.changed(call.order, joined<std::int32_t>(
-                                  runs, count, [](const auto& r) -> auto& { return r.order; }));
-    parts.changed(call.radius, joined<double>(
-                                   runs, count, [](const auto& r) -> auto& { return r.radius; }));
-    parts.changed(call.closest, joined<double>(
-                                    runs, count, [](const auto& r) -> auto& { return r.closest; }));
-    parts.changed(call.distances, joined<double>(
-                                      runs, n, [](const auto& r) -> auto& { return r.distances; }));
-    parts.changed(call.centre, joined<std::int32_t>(
-                                   runs, n, [](const auto& r) -> auto& { return r.centre; }));
+    parts.changed(call.order, joined(runs, count, &GreedyCenters::order));
+    parts.changed(call.radius, joined(runs, count, &GreedyCenters::radius));
+    parts.changed(call.closest, joined(runs, count, &GreedyCenters::closest));
+    parts.changed(call.distances, joined(runs, n, &GreedyCenters::distances));
+    parts.changed(call.centre, joined(runs, n, &GreedyCenters::centre));
 }
 
 void refuseInfinite(const std::vector<double>& distances, std::int64_t rows) {
