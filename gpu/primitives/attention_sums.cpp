@@ -30,11 +30,9 @@ HeadLists headsOf(const AttentionRule& rule, std::int64_t kvHeads, std::int32_t 
     return lists;
 }
 
-/// One call of both kernels; `prepare` completes the call and adds its lists.
-template <class Prepare>
+/// One call of both kernels, whose lists and sums are parts already.
 void runPart(const DeviceMemory& memory, CallMemory& parts, AttentionSumsCall& call, float*& sums,
-             const Checkpoint& checkpoint, const Prepare& prepare) {
-    prepare();
+             const Checkpoint& checkpoint) {
     AttentionCall& a = call.attention;
     parts.scratch(call.normalisers, static_cast<std::size_t>(a.slotCount * a.queryCount));
     parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(a)));
@@ -54,7 +52,7 @@ void runPart(const DeviceMemory& memory, CallMemory& parts, AttentionSumsCall& c
     work.wait();
 }
 
-/// sums [Hq, m] of all heads, some of every KV head at a time.
+/// sums [Hq, m] of all heads, some of every KV head at a time; `prepare` completes a call and adds its lists.
 template <class Prepare>
 HostTensor sumsOf(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                   const AttentionRule& rule, Arithmetic arithmetic, const Checkpoint& checkpoint,
@@ -69,10 +67,9 @@ HostTensor sumsOf(const DeviceMemory& memory, const DeviceRows& queries, const D
         AttentionSumsCall call;
         float* sums;
         parts.result(sums, count);
-        runPart(memory, parts, call, sums, checkpoint, [&] {
-            describe(call.attention, parts, queries, keys, lists, rule, arithmetic);
-            prepare(call, parts);
-        });
+        describe(call.attention, parts, queries, keys, lists, rule, arithmetic);
+        prepare(call, parts);
+        runPart(memory, parts, call, sums, checkpoint);
         parts.fetch();
         HostTensor some = parts.read(sums, result.shape);
         if (std::ssize(lists.heads) == queries.heads) return some;
