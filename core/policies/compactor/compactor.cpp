@@ -264,10 +264,10 @@ public:
         return scores;
     }
 
-    RowSelection select(const PolicyInput& input, const Scores& given, const ParameterValues& values,
+    RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
         const Middle middle = middleOf(input, values);
-        Scores scores = given;
+        HostTensor remadeTotal;
         double lambda = values.real("lambda");
         const bool remade = values.choice("lambda_rule") == "removed" && !middle.empty();
         if (remade) {
@@ -275,14 +275,15 @@ public:
                 fractionRemoved(input.retention < 0 ? static_cast<double>(count) / static_cast<double>(input.rowCount())
                                                     : input.retention);
             const auto part = [&](const char* name) {
-                return columnRange(given.parts.at(name), middle.begin, middle.end);
+                return columnRange(scores.parts.at(name), middle.begin, middle.end);
             };
-            scores.total = blended(input, part("z_attention"), part("z_leverage"), lambda, middle);
+            remadeTotal = blended(input, part("z_attention"), part("z_leverage"), lambda, middle);
         }
+        const HostTensor& total = remade ? remadeTotal : scores.total;
         RowSelection out = values.choice("selection") == "joint"
-                               ? chosenJointly(input, scores, values, count)
-                               : keepBest(input, scores.total, protection(values, count), count);
-        if (remade) out.total = scores.total;
+                               ? chosenJointly(input, total, values, count)
+                               : keepBest(input, total, protection(values, count), count);
+        out.total = std::move(remadeTotal);
         if (input.recordSteps && !middle.empty()) out.steps = logOf(input, scores, values, lambda);
         return out;
     }
@@ -303,10 +304,10 @@ private:
         return padColumns(total, middle.begin, input.rowCount(), *std::ranges::max_element(total.data));
     }
 
-    RowSelection chosenJointly(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
+    RowSelection chosenJointly(const PolicyInput& input, const HostTensor& total, const ParameterValues& values,
                                std::int64_t count) const {
         const std::int64_t heads = input.keys.size(0), rows = input.rowCount();
-        JointRequest request{scores.total, count * heads, protection(values, count), values.integer("page")};
+        JointRequest request{total, count * heads, protection(values, count), values.integer("page")};
         if (values.choice("entries") == "vllm" && input.retention >= 1) {
             request.entries = heads * rows; // compactor-vllm does not compress at r = 1
         } else if (values.choice("entries") == "vllm" && input.retention >= 0) {
