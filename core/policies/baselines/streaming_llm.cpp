@@ -1,7 +1,7 @@
 // StreamingLLM: keeps the first tokens (attention sinks) and the most recent ones. It looks at positions only.
-#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/citations.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
@@ -41,11 +41,7 @@ public:
     StreamingLlm() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
-        HostTensor position{{input.keys.size(0), input.rowCount()}, {}};
-        for (std::int64_t head = 0; head < position.shape[0]; ++head)
-            for (std::int64_t row = 0; row < position.shape[1]; ++row)
-                position.data.push_back(static_cast<float>(input.tokenAt(head, row)));
-        return {{"position", std::move(position)}};
+        return {{"position", rowTokens(input)}};
     }
 
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {

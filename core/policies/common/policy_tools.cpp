@@ -1,4 +1,5 @@
-// Shared by several policies: the query window before the cut, and the rule by which a GQA group agrees.
+// Shared by several policies: the query window before the cut, the tokens of rows, and the rule by which a GQA group
+// agrees.
 #include "core/policies/common/policy_tools.h"
 
 #include "core/base/error.h"
@@ -33,6 +34,14 @@ HostTensor windowAttention(const PolicyInput& input, const QueryWindow& window) 
     attention.keyPositions = input.positions;
     attention.rule = input.attention;
     return input.engine.attentionColumnSums(attention, input.checkpoint);
+}
+
+HostTensor rowTokens(const PolicyInput& input) {
+    HostTensor tokens{{input.keys.size(0), input.rowCount()}, {}};
+    for (std::int64_t head = 0; head < tokens.shape[0]; ++head)
+        for (std::int64_t row = 0; row < tokens.shape[1]; ++row)
+            tokens.data.push_back(static_cast<float>(input.tokenAt(head, row)));
+    return tokens;
 }
 
 ParameterSpec groupRuleParameter(std::string help, std::string source) {

@@ -18,6 +18,9 @@ QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std
 /// The causal attention of a query window to all rows, summed over its queries: [Hq, m].
 HostTensor windowAttention(const PolicyInput& input, const QueryWindow& window);
 
+/// [Hkv, m] the token of each row, as a score.
+HostTensor rowTokens(const PolicyInput& input);
+
 /// The parameter row `group_rule` (how the query heads of a GQA group agree on one score), and its value.
 ParameterSpec groupRuleParameter(std::string help, std::string source);
 GroupRule groupRuleOf(const ParameterValues& values);

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_needs.h"
@@ -63,16 +64,8 @@ PolicyInput inputFor(const PolicyInput& input, std::size_t feature) {
     return own;
 }
 
-HostTensor positionsOf(const PolicyInput& input) {
-    HostTensor positions{{input.keys.size(0), input.rowCount()}, {}};
-    for (std::int64_t head = 0; head < input.keys.size(0); ++head)
-        for (std::int64_t row = 0; row < input.rowCount(); ++row)
-            positions.data.push_back(static_cast<float>(input.tokenAt(head, row)));
-    return positions;
-}
-
 HostTensor basicFeature(const PolicyInput& input, const std::string& name) {
-    if (name == "position") return positionsOf(input);
+    if (name == "position") return rowTokens(input);
     return input.engine.rowNorms(name == "knorm" ? input.keys : input.values, input.checkpoint);
 }
 
