@@ -1,6 +1,5 @@
 // TOVA: keeps the tokens with the largest attention weight of the most recent query. In decoding it evicts one token
 // after every new one.
-#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"

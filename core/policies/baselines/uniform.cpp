@@ -1,7 +1,6 @@
 // The random baseline: every subset of the budget's size is equally likely. A useful policy must beat it.
 #include "core/base/error.h"
 #include "core/base/random.h"
-#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/common_parameters.h"

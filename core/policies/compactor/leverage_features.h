@@ -23,7 +23,7 @@ Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std
 /// regularised nor of a part of the keys.
 bool isPlainLeverage(const ParameterValues& values);
 
-/// Notes for the reader of a result: a sketch cut to the key's width, a rank above the sketch's (C7).
+/// Notes for the reader of a result: a sketch cut to the key's width.
 std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values);
 
 } // namespace kvscope
