@@ -18,7 +18,6 @@ struct KeepProbabilityData : ViewData {
     bool replayed = false;           ///< its random numbers all come from files: one drawing, whatever the seed
     bool sketchIsExact = false;      ///< as wide as a key: its random numbers change nothing
     std::int64_t visible = 0;        ///< tokens before the cut
-    std::uint64_t firstSeed = 0;
     int seedsAsked = 1;
     std::vector<std::vector<TokenIndex>> lists; ///< of the seeds that have run, ascending tokens
     std::vector<std::int32_t> times;            ///< [visible] how many of `lists` hold the token

@@ -32,9 +32,8 @@ struct ProjectionData : ViewData {
     std::vector<std::int32_t> cluster; ///< [n] position in `centres` of the nearest one; empty as they are
     double radius = 0;                 ///< largest distance of a row to its nearest centre
     HostTensor queries;                ///< [w, components] or empty: query head's queries on the keys' axes
-    TokenIndex firstQuery = 0;
-    HostTensor queryMean; ///< [components] or empty
-    Memo memo;            ///< caches what does not depend on the kept tokens, which every step of a drag needs again
+    HostTensor queryMean;              ///< [components] or empty
+    Memo memo; ///< caches what does not depend on the kept tokens, which every step of a drag needs again
 };
 
 } // namespace kvscope

@@ -21,7 +21,6 @@ struct MergeTreeData : ViewData {
     std::int64_t tree = -1; ///< the one that is shown, in stream->trees; -1: no value lies in the chosen octave
     int wantedBucket = 0;   ///< that octave
     TokenIndex query = -1;  ///< -1: none, and `whyNoQuery`
-    int queryHead = 0;
     std::string whyNoQuery;
     struct Node {
         double discrepancy = NAN; ///< for the query; NaN: there is none, or it is not evaluated yet

@@ -82,13 +82,9 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     const ParameterValues& values = run.policy.values;
     data.sketchIsExact = !run.recorded && values.has("sketch_size") && values.choice("sketch") != "none" &&
                          values.integer("sketch_size") >= request.capture->info().headDim;
-    data.firstSeed = run.seed;
     data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;
     std::vector<GridPoint> points;
-    for (int i = 0; i < data.seedsAsked; ++i) {
-        run.seed = data.firstSeed + static_cast<std::uint64_t>(i);
-        points.push_back({run});
-    }
+    for (int i = 0; i < data.seedsAsked; ++i, ++run.seed) points.push_back({run});
     const auto finished = [&](std::size_t, const auto& result, const Checkpoint&) {
         addList(data, *result, request.kvHead);
         work.deliver(data);

@@ -78,7 +78,7 @@ QuerySight sightOf(const ViewDataWork& work, const MergeTreeData& data, std::int
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const HostTensor keys = downloadHead(engine, rows(TensorRole::Keys), data.kvHead);
     const HostTensor query =
-        downloadHead(engine, engine.rows(tensor(TensorRole::Queries), queryRow, queryRow + 1), data.queryHead);
+        downloadHead(engine, engine.rows(tensor(TensorRole::Queries), queryRow, queryRow + 1), request.queryHead.value);
     return {queryLogits(query.data, keys, attentionRuleOf(layer)),
             downloadHead(engine, rows(TensorRole::Values), data.kvHead)};
 }
@@ -121,7 +121,6 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     data->standIn = shown.standIn;
     data->stream = log->stream;
     data->kvHead = request.kvHead.value;
-    data->queryHead = request.queryHead.value;
     listOctaves(*data);
     chooseTree(*data, request.options);
     if (data->tree >= 0) readWalks(*data, *log);

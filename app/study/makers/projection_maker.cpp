@@ -139,7 +139,6 @@ void addQueries(const ViewDataWork& work, TensorRole role, ProjectionData& data,
     if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope)) return;
     const Tensor queries = work.tensor(preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
     data.queries = work.runner.engine().project(queries, work.request.queryHead.value, data.axes);
-    data.firstQuery = static_cast<TokenIndex>(work.request.capture->info().numTokens - queries.size(1));
     data.queryMean = columnMeans(data.queries);
 }
 
