@@ -56,7 +56,7 @@ inline std::string paintText(Colour fill, const Stroke& stroke) {
 }
 
 inline std::string pickText(const PickId& pick) {
-    static const char* const kKinds[] = {"", "token", "cell", "node", "handle", "legend", "button"};
+    static const char* const kKinds[] = {"", "token", "cell", "node", "handle", "legend"};
     return pick.kind == PickId::Kind::None ? ""
                                            : fmt::format(" [{} {}]", kKinds[static_cast<int>(pick.kind)], pick.index);
 }
@@ -81,7 +81,7 @@ struct Writer {
         return "line " + outlineText(i.points) + paintText(kTransparent, i.stroke) + pickText(i.pick);
     }
     std::string operator()(const PolygonItem& i) const {
-        return "polygon " + outlineText(i.points) + paintText(i.fill, i.stroke) + pickText(i.pick);
+        return "polygon " + outlineText(i.points) + paintText(i.fill, i.stroke);
     }
     std::string operator()(const CircleItem& i) const {
         return fmt::format("circle {} r {:g}{}{}", pointText(i.centre), i.radius, paintText(i.fill, i.stroke),
@@ -89,8 +89,8 @@ struct Writer {
     }
     std::string operator()(const TextItem& i) const {
         const std::string turned = i.angleDegrees != 0 ? fmt::format(" turned {:g}", i.angleDegrees) : "";
-        return fmt::format("text {} \"{}\" {:g} px{} {}{}", pointText(i.position), i.text, i.style.size, turned,
-                           colourText(i.colour), pickText(i.pick));
+        return fmt::format("text {} \"{}\" {:g} px{} {}", pointText(i.position), i.text, i.style.size, turned,
+                           colourText(i.colour));
     }
     std::string operator()(const ImageItem& i) const {
         return fmt::format("image {} of {}x{}", boxText(i.box), i.width, i.height);

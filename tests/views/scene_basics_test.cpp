@@ -153,8 +153,7 @@ private slots:
         QCOMPARE(pickAt(scene, {40, 40}, 1), (PickId{PickId::Kind::Cell, 1}));
         QCOMPARE(pickAt(scene, {90, 90}, 1), PickId{}); // clipped away
         QCOMPARE(pickAt(scene, {75, 20}, 1), PickId{});
-        scene.items.push_back(
-            PolygonItem{{{15, 15}, {30, 15}, {15, 30}}, {0, 0, 0, 255}, {}, {PickId::Kind::Handle, 3}});
+        scene.items.push_back(CircleItem{{20, 20}, 5, {0, 0, 0, 255}, {}, {PickId::Kind::Handle, 3}});
         QCOMPARE(pickAt(scene, {20, 20}, 1), (PickId{PickId::Kind::Handle, 3})); // drawn later, lies on top
     }
 
@@ -165,7 +164,7 @@ private slots:
         scene.background = {255, 255, 255, 255};
         scene.items.push_back(RectangleItem{{1, 2, 3, 4}, {0, 0x72, 0xb2, 128}, {}, 0, {PickId::Kind::Token, 5}});
         scene.items.push_back(
-            TextItem{{9, 9}, "k→v", {}, {0, 0, 0, 255}, HorizontalAlign::Left, VerticalAlign::Baseline, -90, {}});
+            TextItem{{9, 9}, "k→v", {}, {0, 0, 0, 255}, HorizontalAlign::Left, VerticalAlign::Baseline, -90});
         QCOMPARE(paintSceneAsText(scene), std::string("scene 30x20 on #ffffff\n"
                                                       "rectangle 1,2 3x4 fill #0072b280 [token 5]\n"
                                                       "text 9,9 \"k→v\" 11 px turned -90 #000000\n"));

@@ -15,15 +15,6 @@ double distanceToSegment(Point p, Point a, Point b) {
 
 namespace {
 
-bool insidePolygon(Point p, const std::vector<Point>& points) {
-    bool inside = false;
-    for (std::size_t i = 0, j = points.size() - 1; i < points.size(); j = i++) {
-        const Point a = points[i], b = points[j];
-        if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) inside = !inside;
-    }
-    return inside;
-}
-
 /// The pick of one drawable at the point, or none.
 struct Probe {
     Point point;
@@ -38,9 +29,7 @@ struct Probe {
                 return item.pick;
         return {};
     }
-    PickId operator()(const PolygonItem& item) const {
-        return !item.points.empty() && insidePolygon(point, item.points) ? item.pick : PickId{};
-    }
+    PickId operator()(const PolygonItem&) const { return {}; }
     PickId operator()(const CircleItem& item) const {
         const double distance = std::hypot(point.x - item.centre.x, point.y - item.centre.y);
         return distance <= item.radius + tolerance ? item.pick : PickId{};

@@ -31,7 +31,7 @@ struct Box {
 
 /// What a drawable represents, for hover and click. Token marks use Token with the index.
 struct PickId {
-    enum class Kind : std::uint8_t { None, Token, Cell, Node, Handle, Legend, Button };
+    enum class Kind : std::uint8_t { None, Token, Cell, Node, Handle, Legend };
     Kind kind = Kind::None;
     std::int64_t index = -1;
     friend bool operator==(const PickId&, const PickId&) = default;
@@ -61,7 +61,6 @@ struct PolygonItem {
     std::vector<Point> points;
     Colour fill;
     Stroke stroke;
-    PickId pick;
 }; ///< any simple polygon
 struct CircleItem {
     Point centre;
@@ -90,7 +89,6 @@ struct TextItem {
     HorizontalAlign horizontal = HorizontalAlign::Left;
     VerticalAlign vertical = VerticalAlign::Baseline;
     double angleDegrees = 0; ///< clockwise about the position
-    PickId pick;
 };
 
 /// Straight RGBA, row-major, drawn without smoothing.

@@ -23,7 +23,7 @@ void SceneBuilder::polyline(std::vector<Point> points, Stroke stroke, bool close
 }
 
 void SceneBuilder::polygon(std::vector<Point> points, Colour fill, Stroke stroke) {
-    m_scene.items.push_back(PolygonItem{std::move(points), fill, std::move(stroke), {}});
+    m_scene.items.push_back(PolygonItem{std::move(points), fill, std::move(stroke)});
 }
 
 void SceneBuilder::circle(Point centre, double radius, Colour fill, Stroke stroke, PickId pick) {
@@ -57,7 +57,7 @@ void SceneBuilder::marks(std::string name, std::vector<Point> at, Marker marker,
 double SceneBuilder::text(Point position, std::string text, const TextStyle& style, Colour colour,
                           HorizontalAlign horizontal, VerticalAlign vertical, double angleDegrees) {
     const double w = width(text, style);
-    m_scene.items.push_back(TextItem{position, std::move(text), style, colour, horizontal, vertical, angleDegrees, {}});
+    m_scene.items.push_back(TextItem{position, std::move(text), style, colour, horizontal, vertical, angleDegrees});
     return w;
 }
 

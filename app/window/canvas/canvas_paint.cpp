@@ -107,7 +107,7 @@ void CanvasWidget::addOverlays(Scene& picture) const {
     if (const auto band = bandToDraw())
         picture.items.push_back(RectangleItem{*band, withAlpha(theme.ink, 0.08), {theme.ink, 1, {4, 3}}, 0, {}});
     if (m_gesture == Gesture::Outline)
-        picture.items.push_back(PolygonItem{m_lasso.path(), withAlpha(theme.ink, 0.08), {theme.ink, 1, {4, 3}}, {}});
+        picture.items.push_back(PolygonItem{m_lasso.path(), withAlpha(theme.ink, 0.08), {theme.ink, 1, {4, 3}}});
     if (hasFocus() && m_focusByKeyboard)
         picture.items.push_back(
             RectangleItem{{1, 1, picture.width - 2, picture.height - 2}, kTransparent, {theme.ink, 2, {}}, 0, {}});

@@ -39,8 +39,6 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
             mark(circle->pick, circle->centre);
         else if (const auto* box = std::get_if<RectangleItem>(&item))
             mark(box->pick, {box->box.x + box->box.width / 2, box->box.y + box->box.height / 2});
-        else if (const auto* text = std::get_if<TextItem>(&item))
-            mark(text->pick, text->position);
         else if (const auto* cloud = std::get_if<PointCloudItem>(&item)) {
             const std::vector<Point>& points = *cloud->points;
             const std::vector<std::int64_t>* ids = cloud->ids ? &*cloud->ids : nullptr;
