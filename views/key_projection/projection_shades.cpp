@@ -129,7 +129,7 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
         const auto panes = readyPanes(input);
         marks.shade.assign(n, 0);
         for (const PaneData* one : panes)
-            for (const TokenIndex token : one->result->selection.heads[input.kvHead.value].kept)
+            for (const TokenIndex token : keptTokens(input, *one))
                 marks.shade[token] += 1.0F / static_cast<float>(panes.size());
         for (std::size_t i = static_cast<std::size_t>(visible); i < n; ++i) marks.shade[i] = kNone;
         for (std::size_t count = 0; count <= panes.size(); ++count)

@@ -316,7 +316,7 @@ LeverageChoice leverageChoice(const ViewInput& input) {
     LeverageChoice choice;
     choice.data = dataAs<LeverageData>(input);
     const PaneData* pane = activePane(input);
-    if (pane && pane->result) choice.budget = std::ssize(pane->result->selection.heads[input.kvHead.value].kept);
+    if (pane && pane->result) choice.budget = std::ssize(keptTokens(input, *pane));
     choice.budget = std::min<std::int64_t>(choice.budget, std::ssize(choice.data->exact.scores));
     choice.exact = bestMask(choice.data->exact, choice.budget);
     choice.sketched = bestMask(choice.data->sketched, choice.budget);
