@@ -7,27 +7,18 @@
 
 namespace kvscope {
 
-namespace {
-
-ParameterChoice choiceOf(const MeasureCard& card) {
-    return {card.id, measureTitle(card), card.help, headingOf(card.group)};
-}
-
-} // namespace
-
-std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own) {
+std::vector<ParameterChoice> measureChoices(const std::vector<ParameterChoice>& own) {
     using enum MeasureGroup;
     std::vector<ParameterChoice> choices;
     for (const MeasureGroup group : {OutputError, Mass, TwoPanes, KeptKeys, ExactAttention, Geometry}) {
         for (const MeasureCard& card : allMeasures())
-            if (card.isPerHead() && card.group == group) choices.push_back(choiceOf(card));
+            if (card.isPerHead() && card.group == group)
+                choices.push_back({card.id, measureTitle(card), card.help, headingOf(group)});
         std::ranges::copy_if(own, std::back_inserter(choices),
                              [&](const ParameterChoice& choice) { return choice.group == headingOf(group); });
     }
     return choices;
 }
-
-std::vector<ParameterChoice> measureChoices() { return measureChoicesWith({}); }
 
 bool isHeadMeasure(std::string_view id) {
     const std::vector<MeasureCard>& all = allMeasures();
@@ -55,8 +46,8 @@ std::string uncapitalised(std::string words) {
     return words;
 }
 
-std::string measureTitle(const MeasureCard& card) {
-    return card.unit.empty() ? card.label : card.label + ", " + card.unit;
+std::string withUnit(const std::string& title, const std::string& unit) {
+    return unit.empty() ? title : title + ", " + unit;
 }
 
 std::string unitBehind(const std::string& unit) { return unit.empty() ? "" : " " + unit; }

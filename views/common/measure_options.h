@@ -10,12 +10,10 @@
 namespace kvscope {
 
 /// The choices of a view's option: every measure of the registry that has a number per head, by groups, the output
-/// error first.
-std::vector<ParameterChoice> measureChoices();
+/// error first, and in these the view's `own` quantities, which name their group.
+std::vector<ParameterChoice> measureChoices(const std::vector<ParameterChoice>& own = {});
 /// Whether it is the id of one of these.
 bool isHeadMeasure(std::string_view id);
-/// The same with the view's `own` quantities, which name their group.
-std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own);
 /// Ids of the signed measures (0 in the middle), which have diverging colours.
 std::vector<std::string> signedMeasures();
 /// The ids of choices, for checks that want them as they are typed. The views live as long as the choices.
@@ -26,7 +24,8 @@ std::string uncapitalised(std::string words);
 /// Within a sentence: "retained attention mass", "ε of BalanceKV (Frobenius norm)", "‖k‖".
 inline std::string measureWords(const MeasureCard& card) { return uncapitalised(card.label); }
 /// As an axis title: "Attention entropy, nat".
-std::string measureTitle(const MeasureCard& card);
+std::string withUnit(const std::string& title, const std::string& unit);
+inline std::string measureTitle(const MeasureCard& card) { return withUnit(card.label, card.unit); }
 /// " nat" behind a number, or nothing.
 std::string unitBehind(const std::string& unit);
 /// Whether larger numbers are better; for a measure without a direction the larger ones are named in findings.

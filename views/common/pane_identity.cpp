@@ -72,4 +72,12 @@ PaneIdentity identityOf(const ViewInput& input, const PaneData& pane, ThemeId th
     return identityOf(input, pane.letter, pane.policyId, theme);
 }
 
+void drawBadge(SceneBuilder& builder, char letter, std::string_view policyId, Point centre, ThemeId theme,
+               double size) {
+    const Colour ground = policyStyle(policyId, theme).colour;
+    builder.rectangle({centre.x - size / 2, centre.y - size / 2, size, size}, ground, {}, 3);
+    builder.label(centre, std::string(1, letter), {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold},
+                  textOn(ground), HorizontalAlign::Centre);
+}
+
 } // namespace kvscope

@@ -43,4 +43,8 @@ private:
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme);
 PaneIdentity identityOf(const ViewInput& input, const PaneData& pane, ThemeId theme);
 
+/// A pane's letter on its policy's colour, in a square of this size.
+void drawBadge(SceneBuilder& builder, char letter, std::string_view policyId, Point centre, ThemeId theme,
+               double size = 16);
+
 } // namespace kvscope

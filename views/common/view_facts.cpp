@@ -11,7 +11,11 @@
 
 namespace kvscope {
 
+namespace {
+
 const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) { return result.selection.heads[head.value]; }
+
+} // namespace
 
 const PaneData* activePane(const ViewInput& input) {
     const auto index = static_cast<std::size_t>(std::max(0, input.activePane));
@@ -116,10 +120,6 @@ std::string keptBudget(const RunResult& result, KvHeadIndex head) {
     return chosen.queryHeads.empty() ? own
                                      : fmt::format("{} per query head, {} in union", own,
                                                    formatBudget(std::ssize(chosen.kept), result.visible));
-}
-
-std::string paneTitle(const PaneData& pane) {
-    return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
 }
 
 std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane) {

@@ -22,6 +22,7 @@ enum class TokenState : std::uint8_t { Kept, Protected, Evicted, AfterCut };
 
 /// "kept", "protected", "evicted", "after the cut".
 const char* stateName(TokenState state);
+inline bool isKept(TokenState state) { return state == TokenState::Kept || state == TokenState::Protected; }
 
 /// States of all n tokens of the input's KV head. The pane must have a result.
 std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane);
@@ -65,8 +66,10 @@ std::string keptBudget(const RunResult& result, KvHeadIndex head);
 /// "25.0 %", "249 tokens", "tau = 0.95".
 std::string budgetWords(const Budget& budget);
 
-/// "KeyDiff, kvpress".
-std::string paneTitle(const PaneData& pane);
+/// "KeyDiff, kvpress": of a pane, or of what was computed for one.
+template <class Owner> std::string paneTitle(const Owner& owner) {
+    return owner.variant.empty() ? owner.policyName : owner.policyName + ", " + owner.variant;
+}
 /// "A KeyDiff": of a pane, or of what was computed for one.
 template <class Owner> std::string letteredName(const Owner& owner) {
     return std::string(1, owner.letter) + " " + owner.policyName;

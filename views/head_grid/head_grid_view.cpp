@@ -20,7 +20,7 @@ namespace {
 const std::vector<ParameterChoice>& quantities() {
     static const std::string panes = headingOf(MeasureGroup::TwoPanes), tokens = headingOf(MeasureGroup::KeptKeys),
                              geometry = headingOf(MeasureGroup::Geometry);
-    static const std::vector<ParameterChoice> all = measureChoicesWith(
+    static const std::vector<ParameterChoice> all = measureChoices(
         {{"error_difference", "Error difference", "of the first pane less the second; blue: the first is better",
           panes},
          {"overlap", "Overlap of kept lists", "of two panes: Jaccard", panes},
@@ -60,8 +60,6 @@ ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
             options.choice("colours"),
             ValueRange::parse(options.text(kValueRangeOption))};
 }
-
-std::string titleOf(const HeadGridData& data) { return data.unit.empty() ? data.what : data.what + ", " + data.unit; }
 
 constexpr double kLeastWithColumn = 320;                     // wide; below it the column goes
 constexpr double kBudgetWidth = 84, kLeastWithBudgets = 420; // likewise the bars of the layers' budgets
@@ -163,7 +161,8 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
         builder.text({(left.x + right.right()) / 2, left.y - 17}, fmt::format("KV {}", groups.gqaGroupOf.at(column)),
                      label, theme.text2, HorizontalAlign::Centre);
     }
-    builder.label({layout.grid.x, 14}, builder.elide(titleOf(data), title, layout.grid.width), title, theme.text2);
+    builder.label({layout.grid.x, 14}, builder.elide(withUnit(data.what, data.unit), title, layout.grid.width), title,
+                  theme.text2);
     const Box last = layout.cell(data.rows.size() - 1, 0);
     const TextStyle note{FontFace::Interface, 10};
     builder.text({layout.grid.x, last.bottom() + 12},
@@ -340,7 +339,7 @@ public:
             for (const HeadGridData::Row& row : data->rows)
                 for (std::size_t column = 0; column < row.values.size(); ++column)
                     rows.push_back(tableRow(row.layer, column, row.values[column]));
-        return tableOf({"layer", "head", data ? titleOf(*data) : "value"}, std::move(rows));
+        return tableOf({"layer", "head", data ? withUnit(data->what, data->unit) : "value"}, std::move(rows));
     }
 
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,

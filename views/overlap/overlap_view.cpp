@@ -1,6 +1,6 @@
 // Agreement of the panes in one KV head, as a matrix of Jaccard overlaps and as bars of how many panes keep a token.
 #include "views/common/chart.h"
-#include "views/common/policy_style.h"
+#include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>
@@ -31,14 +31,6 @@ std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<co
     return counts;
 }
 
-void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme, double size = 16) {
-    const Colour ground = policyStyle(pane.policyId, theme).colour;
-    builder.rectangle({centre.x - size / 2, centre.y - size / 2, size, size}, ground, {}, 3);
-    builder.label(centre, std::string(1, pane.letter),
-                  {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold}, textOn(ground),
-                  HorizontalAlign::Centre);
-}
-
 /// The overlap in a cell, as large as it fits; nothing where it would be wider than the cell.
 void drawNumber(SceneBuilder& builder, const Box& cell, double overlap, const Theme& theme) {
     const std::string text = formatFixed(overlap, 2);
@@ -65,8 +57,10 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
             overlaps.push_back(jaccard(keptTokens(input, *panes[row]), keptTokens(input, *panes[above])));
     for (std::size_t row = 0; row < panes.size(); ++row) {
         const double y = box.y + head + height * static_cast<double>(row);
-        drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId, badge);
-        drawBadge(builder, *panes[row], {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId,
+        const PaneData& pane = *panes[row];
+        drawBadge(builder, pane.letter, pane.policyId, {box.x + 9, y + height / 2}, themeId, badge);
+        drawBadge(builder, pane.letter, pane.policyId,
+                  {box.x + head + width * (static_cast<double>(row) + 0.5), box.y + 9}, themeId,
                   std::min(16.0, width - 1));
         for (std::size_t column = 0; column < panes.size(); ++column) {
             const Box cell{box.x + head + width * static_cast<double>(column) + 1, y + 1, width - 2, height - 2};
@@ -127,7 +121,7 @@ double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes
         const double width = 26 + builder.width(name, kNameStyle);
         if (x > 0 && x + width > box.width) x = 0, y += kNamePitch;
         if (draw) {
-            drawBadge(builder, *pane, {box.x + x + 9, box.y + y}, theme);
+            drawBadge(builder, pane->letter, pane->policyId, {box.x + x + 9, box.y + y}, theme);
             builder.label({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2);
         }
         x += width + kNameGap;

@@ -98,8 +98,7 @@ public:
     void draw() {
         const double right = m_box.right();
         const double measure = m_withKept ? right - 2 * kNumberColumn : right;
-        heading(measure - 3 * kNumberColumn, measure, m_data.what + (m_data.unit.empty() ? "" : ", " + m_data.unit),
-                m_box.y + kRow / 2);
+        heading(measure - 3 * kNumberColumn, measure, withUnit(m_data.what, m_data.unit), m_box.y + kRow / 2);
         if (m_withKept) heading(measure, right, "Kept tokens", m_box.y + kRow / 2);
         const double y = m_box.y + 1.5 * kRow;
         cells(y, {"1", "2", "2 − 1", "1", "2"}, m_theme.text2, kHeading);
@@ -120,12 +119,9 @@ private:
             m_builder.label({right - 4, y}, texts[i], style, colour, HorizontalAlign::Right);
     }
     void row(const Pane& pane, double y) {
-        const Colour ground = policyStyle(pane.policyId, m_themeId).colour;
-        m_builder.rectangle({m_box.x, y - kBadge / 2, kBadge, kBadge}, ground, {}, 3);
-        m_builder.label({m_box.x + kBadge / 2, y}, std::string(1, pane.letter), kHeading, textOn(ground),
-                        HorizontalAlign::Centre);
+        drawBadge(m_builder, pane.letter, pane.policyId, {m_box.x + kBadge / 2, y}, m_themeId, kBadge);
         const double names = m_box.x + kBadge + 6;
-        const std::string title = pane.policyName + (pane.variant.empty() ? "" : ", " + pane.variant);
+        const std::string title = paneTitle(pane);
         if (!pane.refusal.empty()) {
             m_builder.label({names, y}, m_builder.elide(title + ": " + pane.refusal, kName, m_box.right() - names),
                             kName, m_theme.text2);
@@ -295,7 +291,7 @@ public:
             const auto data = dataAs<TwoCapturesData>(input);
             const char* kind = data->perQueryHead ? "query head" : "KV head";
             for (const Pane& pane : data->panes) {
-                const std::string name = pane.policyName + (pane.variant.empty() ? "" : ", " + pane.variant);
+                const std::string name = paneTitle(pane);
                 if (!pane.refusal.empty()) {
                     rows.push_back(tableRow(pane.letter, name, pane.refusal, "", "", "", "", "", ""));
                     continue;
