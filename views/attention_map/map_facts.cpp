@@ -88,8 +88,7 @@ std::string decisionText(const ViewInput& input, const PaneData& pane, TokenInde
 std::string keptText(const ViewInput& input, const PaneData& pane, const MapCell& cells) {
     const std::vector<TokenState> states = tokenStates(input, pane);
     const auto first = states.begin() + cells.firstKey, last = states.begin() + cells.lastKey + 1;
-    const auto kept = std::count_if(
-        first, last, [](TokenState state) { return state == TokenState::Kept || state == TokenState::Protected; });
+    const auto kept = std::count_if(first, last, isKept);
     if (last - first == 1) return kept == 1 ? "this key kept" : "this key not kept";
     return fmt::format("{} of these {} keys kept", formatCount(kept), formatCount(last - first));
 }
@@ -98,45 +97,37 @@ std::string rangeText(TokenIndex first, TokenIndex last) {
     return first == last ? formatCount(first) : fmt::format("{} to {}", formatCount(first), formatCount(last));
 }
 
-/// The value of a pixel that pools belongs to one cell of it, which a click finds; the facts speak of all of them.
-PointFacts pooledFactsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex key,
-                         float value) {
+/// Of one cell, or of a pixel that pools: its value belongs to one cell of it, which a click finds, and the facts speak
+/// of all of them. `key`: under the pointer.
+PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex key,
+                   float value) {
+    const bool pools = !isSingle(cells);
     PointFacts facts;
     facts.token = key;
-    facts.rows = {{data.rowsAreKeys ? "keys down" : "queries", rangeText(cells.firstQuery, cells.lastQuery)},
-                  {"keys", rangeText(cells.firstKey, cells.lastKey)},
-                  {fmt::format("{}{}",
-                               data.isDifference ? "difference of the largest weights"
-                                                 : std::string("largest ") + data.valueName(),
-                               data.sampled ? ", sampled rows" : ""),
-                   cellText(value)}};
+    if (pools)
+        facts.rows = {{data.rowsAreKeys ? "keys down" : "queries", rangeText(cells.firstQuery, cells.lastQuery)},
+                      {"keys", rangeText(cells.firstKey, cells.lastKey)},
+                      {fmt::format("{}{}",
+                                   data.isDifference ? "difference of the largest weights"
+                                                     : std::string("largest ") + data.valueName(),
+                                   data.sampled ? ", sampled rows" : ""),
+                       cellText(value)}};
+    else
+        facts.rows = {{data.rowsAreKeys ? "key down" : "query", quotedToken(input, cells.firstQuery)},
+                      {"key", quotedToken(input, key)},
+                      {data.valueName(), cellText(value)}};
     if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
         facts.rows.emplace_back("rank in its row, from 1", rank);
     for (const PaneData& pane : input.panes)
-        if (pane.result) facts.rows.emplace_back(letteredName(pane), keptText(input, pane, cells));
-    return facts;
-}
-
-PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex query,
-                   TokenIndex key, float value) {
-    PointFacts facts;
-    facts.token = key;
-    facts.rows = {{data.rowsAreKeys ? "key down" : "query", quotedToken(input, query)},
-                  {"key", quotedToken(input, key)},
-                  {data.valueName(), cellText(value)}};
-    if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
-        facts.rows.emplace_back("rank in its row, from 1", rank);
-    for (const PaneData& pane : input.panes)
-        if (pane.result) facts.rows.emplace_back(letteredName(pane), decisionText(input, pane, key));
-    return facts;
-}
-
-/// A click on the locked cell unlocks it. Masked cells cannot be locked: they have no values.
-void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cells, float value) {
+        if (pane.result)
+            facts.rows.emplace_back(letteredName(pane),
+                                    pools ? keptText(input, pane, cells) : decisionText(input, pane, key));
+    // A click on the locked cell unlocks it. Masked cells cannot be locked: they have no values.
     if (data.locked && holds(cells, *data.locked))
         facts.settingChange = lockOf(std::nullopt);
     else if (!std::isnan(value))
         facts.settingChange = lockOf(cells);
+    return facts;
 }
 
 constexpr double kLeastMinimap = 56, kMostMinimap = 112, kMargin = 6;
@@ -240,11 +231,7 @@ Box partOf(const Box& minimap, const Viewport::Range& all, const Viewport::Range
 PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const Scene& scene, Point at) {
     if (const auto cell = magnifiedCellAt(data, scene, at)) {
         const auto [query, key] = *cell;
-        const float value = data.locked->at(query, key);
-        const MapCell cells{query, query, key, key};
-        PointFacts facts = factsOf(input, data, cells, query, key, value);
-        addLock(facts, data, cells, value);
-        return facts;
+        return factsOf(input, data, {query, query, key, key}, key, data.locked->at(query, key));
     }
     for (const std::optional<Box>& over : {insetOf(scene), boxOfPick(scene, kMinimap)})
         if (over && over->contains(at)) return {};
@@ -252,12 +239,7 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
     const auto [key, row] = scene.dataAt(at);
     const auto pixel = pixelAt(data, key, row);
     if (!pixel) return {};
-    const float value = data.cells.data[indexOf(data, *pixel)];
-    const auto keyHere = static_cast<TokenIndex>(key);
-    PointFacts facts = isSingle(*pixel) ? factsOf(input, data, *pixel, static_cast<TokenIndex>(row), keyHere, value)
-                                        : pooledFactsOf(input, data, *pixel, keyHere, value);
-    addLock(facts, data, *pixel, value);
-    return facts;
+    return factsOf(input, data, *pixel, static_cast<TokenIndex>(key), data.cells.data[indexOf(data, *pixel)]);
 }
 
 ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {

@@ -186,6 +186,10 @@ void drawWinners(SceneBuilder& builder, const ViewInput& input, const Profile& p
     }
 }
 
+bool hasLane(const Profile& profile) {
+    return std::ranges::find(profile.states, TokenState::Protected) != profile.states.end();
+}
+
 std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const auto count = [&](TokenState state) { return formatCount(std::ranges::count(profile.states, state)); };
@@ -199,7 +203,7 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
         areaEntry(letteredName(pane), policyStyle(pane.policyId, themeId).colour),
         {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
         ringEntry("evicted " + count(TokenState::Evicted) + gone + sampled, {theme.evicted, 1.2, {}})};
-    if (std::ranges::find(profile.states, TokenState::Protected) != profile.states.end())
+    if (hasLane(profile))
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
     if (!std::isnan(profile.cutOff)) { // not in the plot: marks lie on both sides of the line
         const std::string rank = formatCount(std::llround(profile.cutRank)), score = formatShort(profile.cutOff);
@@ -211,10 +215,6 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
     if (profile.atFoot > 0)
         legend.push_back(wordsEntry(fmt::format("{} at or below the foot of the axis", formatCount(profile.atFoot))));
     return legend;
-}
-
-bool hasLane(const Profile& profile) {
-    return std::ranges::find(profile.states, TokenState::Protected) != profile.states.end();
 }
 
 /// The whole profile with the lane above it. Of a zoomed one the heights are shown only where they are of this axis.
@@ -289,10 +289,7 @@ public:
         if (std::isnan(profile.cutOff)) return "No token is kept for its score: protection fills the budget";
         // How much of the first half is among the kept: policies that follow recency show it here.
         const std::size_t half = profile.scores.size() / 2;
-        const auto keptUntil = [&](auto end) {
-            return std::count_if(profile.states.begin(), end,
-                                 [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
-        };
+        const auto keptUntil = [&](auto end) { return std::count_if(profile.states.begin(), end, isKept); };
         const auto early = keptUntil(profile.states.begin() + static_cast<std::ptrdiff_t>(half)),
                    all = keptUntil(profile.states.end());
         const std::string score = formatShort(profile.cutOff);

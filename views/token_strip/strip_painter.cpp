@@ -36,14 +36,8 @@ private:
         return t >= m_strip.input.cut.token || (m_strip.mode == StripMode::State && !m_strip.activeStates.empty() &&
                                                 m_strip.activeStates[t] == TokenState::AfterCut);
     }
-    bool keptBy(std::size_t pane, TokenIndex t) const {
-        const TokenState s = m_strip.states[pane][t];
-        return s == TokenState::Kept || s == TokenState::Protected;
-    }
-    bool keptByActive(TokenIndex t) const {
-        const TokenState s = m_strip.activeStates.empty() ? TokenState::AfterCut : m_strip.activeStates[t];
-        return s == TokenState::Kept || s == TokenState::Protected;
-    }
+    bool keptBy(std::size_t pane, TokenIndex t) const { return isKept(m_strip.states[pane][t]); }
+    bool keptByActive(TokenIndex t) const { return !m_strip.activeStates.empty() && isKept(m_strip.activeStates[t]); }
     /// -1 both or neither, 0 only in the first of the two panes compared, 1 only in the second.
     int onlyIn(TokenIndex t) const {
         if (m_strip.panes.size() < 2 || keptBy(0, t) == keptBy(1, t)) return -1;
