@@ -1,8 +1,11 @@
 #pragma once
 
+#include "core/parameters/parameters.h"
+#include "views/common/chart.h"
+
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <vector>
 
 namespace kvscope {
 
@@ -12,9 +15,15 @@ std::string setName(std::int64_t level);
 /// The values of one bucket: "2^−1 < ‖v‖ ≤ 2^0".
 std::string octaveText(int bucket);
 
-/// Message that an example is shown and how to see the user's own data: the longest wording that fits. `lacks`: "No
-/// pane runs BalanceKV"; `source`: what the example is.
-std::string standInWords(const std::string& lacks, const std::string& source,
-                         const std::function<bool(const std::string&)>& fits);
+/// The view options that choose a tree of the streaming form, and its octave. `help`: of the first.
+ParameterSpec balanceTreeOption(std::string help);
+ParameterSpec octaveOption();
+
+/// The legend above a picture; over it, where an example is shown, a line that says so and how to see the user's own
+/// data, in the longest wording that fits. `lacks`: "No pane runs BalanceKV", empty: it is no example; `source`: what
+/// the example is.
+void drawBalanceLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
+                       const std::string& lacks, const std::string& source);
+inline constexpr double kStandInRow = 18; ///< height of that line
 
 } // namespace kvscope

@@ -20,13 +20,7 @@ namespace kvscope {
 namespace {
 
 ParameterTable makeOptions() {
-    return {choiceRow("tree", "Tree",
-                      {{"keys", "Denominator", "all keys, values of 1"},
-                       {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
-                       {"octave", "One octave", "the one numbered below"}},
-                      Stage::Features, "Which of the head's trees is drawn.", "BalanceKV Algorithm 1"),
-            integerRow("octave", "Octave", "", "", {-150, 128, 0}, Stage::Features,
-                       "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1"),
+    return {balanceTreeOption("Which of the head's trees is drawn."), octaveOption(),
             integerRow("query", "Query", "", "", {-1, 10'000'000, -1}, Stage::Features,
                        "Token whose query the discrepancies are for; −1: the last one before the cut.",
                        "BalanceKV Algorithm 4")};
@@ -45,7 +39,7 @@ TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
     return {*data.shown(), cursor, isErased(data, *data.shown(), cursor)};
 }
 
-constexpr double kHeadRow = 18; // of words under each other above the tree
+constexpr double kPartsRow = 18; // of the words about the parts of nodes
 
 /// What is drawn at every size; the parts of nodes that need room are named in the row below, where they have it.
 std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& layout, const Theme& theme,
@@ -77,11 +71,11 @@ struct Placed {
 Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport& viewport, const Theme& theme,
               Colour policy) {
     const bool numerator = state.tree().numerator;
-    double top = data.standIn ? 51 : 33; // the cursor's number reaches a little above it
+    double top = 33 + (data.standIn ? kStandInRow : 0); // the cursor's number reaches a little above it
     Placed all{{}, {state, viewport, top, numerator}};
     all.legend = legendOf(data, all.layout, theme, policy, state.isErased());
     top += furtherLegendRows(viewport, all.legend);
-    all.layout = {state, viewport, top + kHeadRow, numerator};
+    all.layout = {state, viewport, top + kPartsRow, numerator};
     if (all.layout.showsParts())
         all.partsAt = top - 3;
     else
@@ -110,21 +104,6 @@ void drawParts(SceneBuilder& builder, const MergeTreeData& data, const Theme& th
     else
         write(write(x, "%", percent, theme.text1) + 6, fmt::format("discrepancy for query {}", formatCount(data.query)),
               words, theme.text2);
-}
-
-void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& viewport, const Placed& all) {
-    const TextStyle note{FontFace::Interface, 11};
-    const Theme& theme = themeOf(viewport.theme);
-    double y = 13;
-    if (data.standIn) {
-        const std::string words = standInWords("No pane streams BalanceKV", data.source, [&](const std::string& text) {
-            return builder.width(text, note) <= viewport.width - 20;
-        });
-        builder.label({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning);
-        y += kHeadRow;
-    }
-    drawTopLegend(builder, viewport, all.legend, 10, y);
-    if (all.partsAt > 0) drawParts(builder, data, theme, all.partsAt);
 }
 
 /// A part of the picture: level and place, and the token under the pointer where batches are drawn (-1: none).
@@ -184,13 +163,13 @@ public:
         Scene scene = blankScene(viewport);
         SceneBuilder builder(scene, *viewport.text);
         const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
-        drawHead(builder, *data, viewport, all);
+        drawBalanceLegend(builder, viewport, all.legend, data->standIn ? "No pane streams BalanceKV" : "",
+                          data->source);
+        if (all.partsAt > 0) drawParts(builder, *data, theme, all.partsAt);
         paintTree(builder, picture);
         paintOctaves(builder, picture);
         drawProvenance(builder, input, viewport);
-        scene.plot = layout.plot;
-        scene.xMin = layout.xLow, scene.xMax = layout.xHigh;
-        scene.yMin = 0, scene.yMax = 1;
+        setDataRange(scene, {layout.plot, {layout.xLow, layout.xHigh, AxisScale::Linear, {}}, {}});
         return scene;
     }
 

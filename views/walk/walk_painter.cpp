@@ -239,10 +239,7 @@ void paintWalk(SceneBuilder& b, const WalkPicture& p) {
     b.popClip();
     paintAxis(b, p, rows);
     b.rectangle(all, kTransparent, {}, 0, {PickId::Kind::Cell, 0});
-    Scene& scene = b.scene();
-    scene.plot = all;
-    scene.xMin = rows.lean.x.low, scene.xMax = rows.lean.x.high;
-    scene.yMin = 0, scene.yMax = 1;
+    setDataRange(b.scene(), {all, rows.lean.x, {}});
 }
 
 KernelScale::KernelScale(const WalkData::Walk& walk, const ParameterValues& options)
@@ -291,10 +288,7 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
     if (p.viewport.width >= 320) {
         drawColourColumn(b, {map.right() + 12, map.y, kLabelledColumnWidth, map.height}, scale.column(), p.theme);
     }
-    Scene& scene = b.scene();
-    scene.plot = map;
-    scene.xMin = 0, scene.xMax = size, scene.yMin = 0, scene.yMax = size;
-    scene.yDown = true;
+    setDataRange(b.scene(), {map, {0, size, AxisScale::Linear, {}}, {size, 0, AxisScale::Linear, {}}});
 }
 
 } // namespace kvscope

@@ -28,13 +28,8 @@ ParameterTable makeOptions() {
                    "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.", paper),
         integerRow("block", "Block", "", "", {-1, 100'000, -1}, Stage::Features,
                    "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper),
-        choiceRow("tree", "Tree",
-                  {{"keys", "Denominator", "all keys, values of 1"},
-                   {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
-                   {"octave", "One octave", "the one numbered below"}},
-                  Stage::Features, "Whose walks, in the streaming form.", "BalanceKV Algorithm 1"),
-        integerRow("octave", "Octave", "", "", {-150, 128, 0}, Stage::Features,
-                   "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1"),
+        balanceTreeOption("Whose walks, in the streaming form."),
+        octaveOption(),
         integerRow("coins", "Coin runs", "", "", {0, 400, 60}, Stage::Features,
                    "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "BalanceKV Algorithm 2"),
         choiceRow("scale", "Kernel colours",
@@ -67,20 +62,6 @@ void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const 
     longer.insert(longer.begin(), lineEntry("yᵀη / (cR²) = 1 − 2p", {theme.text1, 1.3, {}}));
     if (viewport.height >= kFurtherRows || legendRows(longer, viewport.width - 20, 2, *viewport.text) == 1)
         legend = std::move(longer);
-}
-
-void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<LegendEntry>& legend) {
-    const TextStyle note{FontFace::Interface, 11};
-    const double room = p.viewport.width - 20;
-    double y = 13;
-    if (p.data.standIn) {
-        const std::string words = standInWords("No pane runs BalanceKV", p.data.source, [&](const std::string& text) {
-            return builder.width(text, note) <= room;
-        });
-        builder.label({10, y}, builder.elide(words, note, room), note, p.theme.warning);
-        y += 18;
-    }
-    drawTopLegend(builder, p.viewport, legend, 10, y);
 }
 
 class WalkView final : public View {
@@ -121,9 +102,10 @@ public:
             legend = legendOf(*data, now, theme, policy);
             nameLean(legend, viewport, theme);
         }
-        const double top = (data->standIn ? 46 : 28) + (kernel ? -14 : furtherLegendRows(viewport, legend));
+        const double top =
+            28 + (data->standIn ? kStandInRow : 0) + (kernel ? -14 : furtherLegendRows(viewport, legend));
         const WalkPicture picture{input, *data, now, viewport, theme, policy, top};
-        drawHead(builder, picture, legend);
+        drawBalanceLegend(builder, viewport, legend, data->standIn ? "No pane runs BalanceKV" : "", data->source);
         if (kernel)
             paintKernel(builder, picture, KernelScale(*now.walk, options));
         else
