@@ -289,12 +289,6 @@ void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const Attent
     if (inset.mode.texts) drawTokenTexts(builder, inset, *data.locked, input, theme);
 }
 
-std::optional<Box> boxOfPick(const Scene& scene, PickId pick) {
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box->box;
-    return std::nullopt;
-}
-
 std::optional<Box> insetOf(const Scene& scene) { return boxOfPick(scene, kGround); }
 
 std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene,

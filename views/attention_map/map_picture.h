@@ -51,8 +51,6 @@ std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const Attention
                                                                  Point at);
 /// The ground of the inset; nothing where none is drawn.
 std::optional<Box> insetOf(const Scene& scene);
-/// The box of the rectangle with this pick.
-std::optional<Box> boxOfPick(const Scene& scene, PickId pick);
 
 /// "query 920 “was” gives key 615 “7281” the weight 0.0312, rank 5 of 921".
 std::string lockedSentence(const ViewInput& input, const AttentionMapData& data);

@@ -85,11 +85,8 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
 }
 
 std::optional<double> placeOnColumn(const Scene& scene, Point at) {
-    for (const Drawable& item : scene.items)
-        if (const auto* bar = std::get_if<RectangleItem>(&item);
-            bar && bar->pick == kColourColumn && bar->box.height > 0)
-            return (bar->box.bottom() - at.y) / bar->box.height;
-    return std::nullopt;
+    const std::optional<Box> bar = boxOfPick(scene, kColourColumn);
+    return bar && bar->height > 0 ? std::optional((bar->bottom() - at.y) / bar->height) : std::nullopt;
 }
 
 } // namespace kvscope

@@ -86,4 +86,10 @@ PickId pickAt(const Scene& scene, Point point, double tolerance) {
     return {};
 }
 
+std::optional<Box> boxOfPick(const Scene& scene, PickId pick) {
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box->box;
+    return std::nullopt;
+}
+
 } // namespace kvscope

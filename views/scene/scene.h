@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -142,5 +143,8 @@ double distanceToSegment(Point p, Point a, Point b);
 
 /// The topmost drawable within `tolerance` pixels of the point.
 PickId pickAt(const Scene& scene, Point point, double tolerance);
+
+/// The box of the rectangle with this pick.
+std::optional<Box> boxOfPick(const Scene& scene, PickId pick);
 
 } // namespace kvscope

@@ -157,14 +157,11 @@ std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, dou
 }
 
 std::optional<SettingChange> scrolledTo(const Scene& scene, Point at) {
-    for (const Drawable& item : scene.items)
-        if (const auto* track = std::get_if<RectangleItem>(&item); track && track->pick == kScrollBar) {
-            const double place = (at.y - track->box.y) / track->box.height,
-                         furthest = scene.contentHeight - scene.height;
-            return SettingChange{.step = "Scroll",
-                                 .scroll = std::clamp(place * scene.contentHeight - scene.height / 2, 0.0, furthest)};
-        }
-    return std::nullopt;
+    const std::optional<Box> track = boxOfPick(scene, kScrollBar);
+    if (!track) return std::nullopt;
+    const double place = (at.y - track->y) / track->height, furthest = scene.contentHeight - scene.height;
+    return SettingChange{.step = "Scroll",
+                         .scroll = std::clamp(place * scene.contentHeight - scene.height / 2, 0.0, furthest)};
 }
 
 class TokenStripView final : public View {
@@ -222,10 +219,7 @@ public:
             drawScrollBar(builder, strip,
                           {viewport.width - kScrollBarWidth - 4, text.y + 3, kScrollBarWidth, text.height - 6}, first,
                           static_cast<std::int64_t>((text.height - 4) / kStripLead));
-        if (viewport.forExport)
-            builder.text({viewport.width / 2, viewport.height - 5},
-                         builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
-                         {FontFace::Interface, 10}, theme.text2, HorizontalAlign::Centre);
+        drawProvenance(builder, input, viewport);
         scene.plot = text;
         return scene;
     }
