@@ -13,7 +13,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kDecades = 6, kLegendRow = 20;
+constexpr double kDecades = 6, kLegendRow = 20, kLeastHeight = 160;
 
 double decadesOf(double margin) { return std::clamp(std::log10(std::max(margin, 1e-300)), -kDecades, kDecades); }
 
@@ -65,7 +65,7 @@ std::vector<LegendEntry> legendOf(const TheoryData& data, const std::vector<std:
 void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const std::vector<std::size_t>& rows,
                            const Box& area, const Viewport& viewport) {
     const std::vector<std::size_t> moved = movedByEpsilon(data, rows);
-    if (moved.empty() || area.height < kTheorySliderHeight) return;
+    if (moved.empty() || area.height < kLeastHeight) return;
     const Theme& theme = themeOf(viewport.theme);
     const std::vector<LegendEntry> legend = legendOf(data, moved, theme);
     const int legendLines = legendRows(legend, area.width - 16, 3, *viewport.text);

@@ -101,13 +101,10 @@ void drawNames(SceneBuilder& builder, const TheoryRow& row, const Layout& layout
     const TextStyle strong{FontFace::Interface, 11, FontWeight::SemiBold};
     const bool two = layout.rowHeight >= 30;
     const std::string first = two ? row.quantity : row.quantity + " · " + row.theorem;
-    builder.text({8, two ? y - 7 : y}, builder.elide(first, strong, layout.names - 8), strong, theme.text1,
-                 HorizontalAlign::Left, VerticalAlign::Middle);
-    if (two)
-        builder.text({8, y + 8}, builder.elide(row.theorem, kPlain, layout.names - 8), kPlain, theme.text3,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
-    builder.text({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), kNumber, layout.numbers), kNumber,
-                 theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.label({8, two ? y - 7 : y}, builder.elide(first, strong, layout.names - 8), strong, theme.text1);
+    if (two) builder.label({8, y + 8}, builder.elide(row.theorem, kPlain, layout.names - 8), kPlain, theme.text3);
+    builder.label({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), kNumber, layout.numbers), kNumber,
+                  theme.text2);
 }
 
 /// The other heads of the layer, small, below the mark where the row is high enough and else over it.
@@ -129,7 +126,7 @@ void drawWords(SceneBuilder& builder, const std::string& words, Point at, bool s
     const Box box{at.x - kMargin, at.y - kHalf, builder.width(words, kPlain) + 2 * kMargin, 2 * kHalf};
     builder.rectangle(box, theme.canvas);
     if (striped) builder.rectangle(box, stripeColour(theme));
-    builder.text(at, words, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.label(at, words, kPlain, theme.text2);
 }
 
 /// What limits the statement, below its mark where the row is high enough; why there is no mark in its place, where
@@ -166,25 +163,23 @@ void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, c
                 const Theme& theme) {
     const std::string asked = fmt::format("{}, ε = {}, δ = {}", data.policyName, formatShort(data.asked.epsilon),
                                           formatShort(data.asked.delta));
-    builder.text({8, 13}, builder.elide(asked, kPlain, layout.names - 4), kPlain, theme.text2, HorizontalAlign::Left,
-                 VerticalAlign::Middle);
+    builder.label({8, 13}, builder.elide(asked, kPlain, layout.names - 4), kPlain, theme.text2);
     const double one = layout.xOf(1), side = layout.plot.width / 2 - 8;
     double right = one;
     if (layout.plot.width >= 60) {
         const auto fitting = [&](const char* full, const char* brief) {
             return builder.width(full, kPlain) <= side ? full : builder.elide(brief, kPlain, side);
         };
-        builder.text({one - 6, 13}, fitting("short, or beyond the bound", "falls short"), kPlain, theme.text2,
-                     HorizontalAlign::Right, VerticalAlign::Middle);
-        right += 6 + builder.text({one + 6, 13}, fitting("met, or within the bound", "met"), kPlain, theme.text2,
-                                  HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({one - 6, 13}, fitting("short, or beyond the bound", "falls short"), kPlain, theme.text2,
+                      HorizontalAlign::Right);
+        right += 6 + builder.label({one + 6, 13}, fitting("met, or within the bound", "met"), kPlain, theme.text2);
     }
     constexpr const char* others = "other KV heads of the layer";
     const double x = viewport.width - 10 - builder.width(others, kPlain);
     layout.otherHeads = x - 20 > right;
     if (!layout.otherHeads) return;
     builder.circle({x - 8, 13}, kOtherRadius, theme.text3);
-    builder.text({x, 13}, others, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.label({x, 13}, others, kPlain, theme.text2);
 }
 
 /// Every second decade, or every third, or the ends: grid and labels alike.
