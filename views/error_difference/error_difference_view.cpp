@@ -182,10 +182,9 @@ void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& fr
     for (const double advantage : c.advantage)
         largest = std::isnan(advantage) ? largest : std::max(largest, std::abs(advantage));
     const TextStyle style{FontFace::Interface, 11};
-    const std::string words =
-        builder.elide(fmt::format("▲ {} beyond the axis, up to {}",
-                                  beyond == 1 ? "1 query" : formatCount(beyond) + " queries", formatShort(largest)),
-                      style, frame.plot.width - 16);
+    const std::string words = builder.elide(
+        fmt::format("▲ {} beyond the axis, up to {}", formatCounted(beyond, "query"), formatShort(largest)), style,
+        frame.plot.width - 16);
     const double width = builder.width(words, style), y = c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12;
     builder.rectangle({frame.plot.right() - width - 10, y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
     builder.label({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right);

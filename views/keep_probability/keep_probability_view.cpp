@@ -16,8 +16,6 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::int64_t kMostMarks = 20'000;
-
 ParameterTable makeOptions() {
     constexpr const char* source = "BalanceKV B.1 (10 seeds), Compactor (20 sketches)";
     return {integerRow("seeds", "Seeds", "", "", {2, 200, 20}, Stage::Features,
@@ -66,7 +64,7 @@ Fate fateOf(const KeepProbabilityData& data, std::size_t token) {
 }
 
 std::int64_t strideOf(const KeepProbabilityData& data) {
-    return std::max<std::int64_t>(1, (data.visible + kMostMarks - 1) / kMostMarks);
+    return std::max<std::int64_t>(1, (data.visible + kMostTokenMarks - 1) / kMostTokenMarks);
 }
 
 void drawTokens(SceneBuilder& builder, const KeepProbabilityData& data, const PlotFrame& frame, const ViewInput& input,
