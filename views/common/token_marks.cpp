@@ -20,6 +20,14 @@ void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
     builder.points(cloud.as(stateName(state), PickId::Kind::Token, marker, radius, fill, std::move(stroke)));
 }
 
+void drawMark(SceneBuilder& builder, const RingedMark& mark) {
+    const double r = mark.radius;
+    if (mark.marker == Marker::Square)
+        builder.rectangle({mark.at.x - r, mark.at.y - r, 2 * r, 2 * r}, mark.fill, mark.stroke);
+    else
+        builder.circle(mark.at, r, mark.fill, mark.stroke);
+}
+
 RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
     const double radius = marks.keptRadius + 0.6;
     const Point at = frame.toPixels(marks.places[token].x, marks.places[token].y);
@@ -73,14 +81,6 @@ std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const
               withAlpha(theme.kept, keptFade), {});
     drawRings(builder, frame, marks, focus, theme);
     return evicted - (evicted + stride - 1) / stride;
-}
-
-void drawMark(SceneBuilder& builder, const RingedMark& mark) {
-    const double r = mark.radius;
-    if (mark.marker == Marker::Square)
-        builder.rectangle({mark.at.x - r, mark.at.y - r, 2 * r, 2 * r}, mark.fill, mark.stroke);
-    else
-        builder.circle(mark.at, r, mark.fill, mark.stroke);
 }
 
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme) {

@@ -36,7 +36,6 @@ struct RingedMark {
     Colour fill = kTransparent;
     Stroke stroke = {};
 };
-void drawMark(SceneBuilder& builder, const RingedMark& mark);
 /// Draws all casings below all rings, and these below the marks, which are drawn once more: the states of tokens close
 /// together stay visible.
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
