@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 
 namespace kvscope {
 
@@ -146,7 +145,6 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
                const Theme& theme) {
     const MapNeighbourhood& around = *data.locked;
     const std::int64_t rows = around.cells.shape[0], columns = around.cells.shape[1];
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
     std::vector<Colour> colours;
     for (std::int64_t y = 0; y < rows; ++y) {
         // The colours of the map: a row-normalised one knows the rows of its pixels.
@@ -154,15 +152,12 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
         const std::int64_t pixelRow = shown * data.cells.shape[0] / (data.rowEnd - data.rowBegin);
         for (std::int64_t x = 0; x < columns; ++x) {
             const float cell = around.at(around.rowBegin + y, around.keyBegin + x);
-            const Colour c = std::isnan(cell)
-                                 ? theme.masked
-                                 : colourMap(scale.colourMapName(), scale.place(cell, pixelRow), scale.inverted());
-            colours.push_back(c);
-            pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+            colours.push_back(std::isnan(cell)
+                                  ? theme.masked
+                                  : colourMap(scale.colourMapName(), scale.place(cell, pixelRow), scale.inverted()));
         }
     }
-    builder.scene().items.push_back(
-        ImageItem{inset.grid, static_cast<int>(columns), static_cast<int>(rows), pixels, {}});
+    builder.image(inset.grid, columns, rows, colours);
     const TextStyle number{FontFace::Monospace, 10};
     for (std::int64_t y = 0; y < rows && inset.cell >= kCellWithNumber; ++y)
         for (std::int64_t x = 0; x < columns; ++x)

@@ -114,15 +114,14 @@ void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vect
     const int count = static_cast<int>(shares.size()),
               across = identity.isRepeated() ? static_cast<int>(std::min(box.width, box.height)) : 1;
     const int width = along ? count : across, height = along ? across : count;
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    std::vector<Colour> pixels;
     for (int y = 0; y < height; ++y)
         for (int x = 0; x < width; ++x) {
             const double share = identity.railHas(along ? y : x) ? shares[along ? x : y] : 0;
-            const Colour c =
-                share > 0 ? blend(withAlpha(identity.colour(), 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
-            pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+            pixels.push_back(share > 0 ? blend(withAlpha(identity.colour(), 0.2 + 0.8 * share), theme.sunken)
+                                       : theme.sunken);
         }
-    builder.scene().items.push_back(ImageItem{box, width, height, pixels, {}});
+    builder.image(box, width, height, pixels);
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 namespace kvscope {
 
@@ -13,13 +12,10 @@ constexpr double kBar = 10, kHistogram = 14, kTick = 4, kLabelPitch = 12;
 const TextStyle kNote{FontFace::Interface, 10};
 
 void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    std::vector<Colour> pixels;
     const double span = std::max(spec.high - spec.low, 1e-9);
-    for (int i = 255; i >= 0; --i) {
-        const Colour c = colourMap(spec.map, (i / 255.0 - spec.low) / span, spec.inverted);
-        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
-    }
-    builder.scene().items.push_back(ImageItem{bar, 1, 256, pixels, {}});
+    for (int i = 255; i >= 0; --i) pixels.push_back(colourMap(spec.map, (i / 255.0 - spec.low) / span, spec.inverted));
+    builder.image(bar, 1, 256, pixels);
     builder.rectangle(bar, kTransparent, {theme.axis, 1, {}}, 0, kColourColumn);
 }
 

@@ -54,6 +54,14 @@ void SceneBuilder::marks(std::string name, std::vector<Point> at, Marker marker,
             std::move(name)});
 }
 
+void SceneBuilder::image(Box box, std::int64_t width, std::int64_t height, const std::vector<Colour>& pixels,
+                         PickId pick) {
+    auto rgba = std::make_shared<std::vector<std::uint8_t>>();
+    rgba->reserve(4 * pixels.size());
+    for (const Colour& c : pixels) rgba->insert(rgba->end(), {c.r, c.g, c.b, c.a});
+    m_scene.items.push_back(ImageItem{box, static_cast<int>(width), static_cast<int>(height), std::move(rgba), pick});
+}
+
 double SceneBuilder::text(Point position, std::string text, const TextStyle& style, Colour colour,
                           HorizontalAlign horizontal, VerticalAlign vertical, double angleDegrees) {
     const double w = width(text, style);

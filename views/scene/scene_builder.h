@@ -38,6 +38,8 @@ public:
     /// Marks that nothing picks.
     void marks(std::string name, std::vector<Point> at, Marker marker, double radius, Colour fill, Stroke stroke = {});
     void points(PointCloudItem cloud) { m_scene.items.push_back(std::move(cloud)); }
+    /// Pixels row by row, drawn without smoothing.
+    void image(Box box, std::int64_t width, std::int64_t height, const std::vector<Colour>& pixels, PickId pick = {});
 
     double width(std::string_view text, const TextStyle& style) const { return m_text.measure(text, style).width; }
     /// Cut at the end with an ellipsis so that it fits; empty when not even that fits.

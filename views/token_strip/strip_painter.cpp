@@ -225,16 +225,15 @@ void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& tr
     for (const TokenIndex t : strip.input.focus.selected)
         eachRow(strip.layout.lineOf(t), [&](std::size_t row) { ++chosen[row]; });
     const Colour full = strip.active ? policyStyle(strip.active->policyId, theme.id).colour : theme.text3;
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    std::vector<Colour> pixels;
     for (std::size_t row = 0; row < all.size(); ++row) {
         const double share = all[row] > 0 ? static_cast<double>(kept[row]) / static_cast<double>(all[row]) : 0;
         const Colour ground = all[row] > 0 ? theme.sunken : theme.masked,
                      c = share > 0 ? blend(withAlpha(full, 0.15 + 0.85 * share), ground) : ground;
         const Colour mark = chosen[row] > 0 ? theme.ink : c;
-        pixels->insert(pixels->end(), {mark.r, mark.g, mark.b, 255, mark.r, mark.g, mark.b, 255});
-        for (int x = 2; x < 6; ++x) pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+        pixels.insert(pixels.end(), {mark, mark, c, c, c, c});
     }
-    builder.scene().items.push_back(ImageItem{track, 6, static_cast<int>(rows), std::move(pixels), {}});
+    builder.image(track, 6, rows, pixels);
     const double pitch = track.height / static_cast<double>(lines),
                  height = std::min(track.height, std::max(14.0, pitch * static_cast<double>(seen))),
                  top = std::min(track.y + pitch * static_cast<double>(first), track.bottom() - height);

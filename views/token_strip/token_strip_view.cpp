@@ -124,14 +124,11 @@ const TextStyle kSmall{FontFace::Interface, 11};
 /// "worst", the colours of the ranks, "best", from a place in the legend's row. Returns its right end.
 double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
     constexpr int kColours = 64;
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
-    for (int i = 0; i < kColours; ++i) {
-        const Colour c = colourMap(strip.colourMapName, i / (kColours - 1.0));
-        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
-    }
+    std::vector<Colour> colours;
+    for (int i = 0; i < kColours; ++i) colours.push_back(colourMap(strip.colourMapName, i / (kColours - 1.0)));
     const double y = kLegendHeight / 2;
     double x = left + builder.label({left, y}, "worst", kSmall, strip.theme.text2) + 6;
-    builder.scene().items.push_back(ImageItem{{x, y - 4, kRankBar, 8}, kColours, 1, std::move(pixels), {}});
+    builder.image({x, y - 4, kRankBar, 8}, kColours, 1, colours);
     x += kRankBar + 6;
     return x + builder.label({x, y}, "best", kSmall, strip.theme.text2);
 }

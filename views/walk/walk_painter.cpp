@@ -196,17 +196,6 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
             HorizontalAlign::Right);
 }
 
-ImageItem imageOf(const WalkData::Walk& walk, const Box& box, const KernelScale& scale) {
-    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
-    pixels->reserve(walk.kernel.size() * 4);
-    for (const float entry : walk.kernel) {
-        const Colour c = scale.colourOf(static_cast<double>(entry));
-        pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
-    }
-    const int side = static_cast<int>(walk.side);
-    return {box, side, side, std::move(pixels), {PickId::Kind::Cell, 0}};
-}
-
 /// Signs so far along the top: filled +, hollow -.
 void paintSignRail(SceneBuilder& b, const WalkPicture& p, const Box& map) {
     const double slot = map.width / static_cast<double>(p.now.size());
@@ -265,7 +254,9 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
         std::max(40.0, std::min(p.viewport.width - left - column, p.viewport.height - p.top - 16 - bottom));
     const Box map{left, p.top + 16, side, side};
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
-    b.scene().items.push_back(imageOf(*p.now.walk, map, scale));
+    std::vector<Colour> colours;
+    for (const float entry : p.now.walk->kernel) colours.push_back(scale.colourOf(static_cast<double>(entry)));
+    b.image(map, p.now.walk->side, p.now.walk->side, colours, {PickId::Kind::Cell, 0});
     b.rectangle(map, kTransparent, {p.theme.axis, 1, {}});
     paintSignRail(b, p, map);
     const auto size = static_cast<double>(p.now.size());
