@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kvscope {
 
@@ -18,7 +19,6 @@ namespace {
 constexpr std::size_t kMostPoints = 600; // of a curve
 constexpr int kBins = 40;
 constexpr double kNoteRow = 16;
-constexpr std::int64_t kMostMarks = 20'000; // about, of tokens that neither choice keeps
 
 /// Numbers 0 .. count - 1 spaced so that a curve over a logarithmic axis stays smooth.
 std::vector<std::size_t> sparse(std::size_t count) {
@@ -70,17 +70,16 @@ std::vector<int> binned(const std::vector<float>& scores, const AxisSpec& axis) 
 
 } // namespace
 
-std::int64_t markStride(std::int64_t tokens) { return std::max<std::int64_t>(1, tokens / kMostMarks); }
+std::int64_t markStride(std::int64_t tokens) { return std::max<std::int64_t>(1, tokens / kMostTokenMarks); }
 
-void PositiveRange::include(const std::vector<float>& numbers) {
-    for (const float number : numbers)
-        if (number > 0) {
-            low = std::min(low, static_cast<double>(number));
-            high = std::max(high, static_cast<double>(number));
-        }
-}
-
-AxisSpec PositiveRange::axis(std::string title) const {
+AxisSpec positiveAxis(const std::vector<float>& exact, const std::vector<float>& sketched, std::string title) {
+    double low = std::numeric_limits<double>::infinity(), high = 0;
+    for (const auto* numbers : {&exact, &sketched})
+        for (const float number : *numbers)
+            if (number > 0) {
+                low = std::min(low, static_cast<double>(number));
+                high = std::max(high, static_cast<double>(number));
+            }
     if (high <= 0) return {0.1, 10, AxisScale::Logarithmic, std::move(title)};
     const double least = std::max(low, high * 1e-6);
     return {least / 1.3, high * 1.3, AxisScale::Logarithmic, std::move(title)};
@@ -149,11 +148,9 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
 }
 
 PlotFrame LeveragePainter::sorted(const Box& area) {
-    PositiveRange range;
-    range.include(m_data.exact.scores);
-    range.include(m_data.sketched.scores);
     const double n = std::max(2.0, static_cast<double>(m_data.exact.scores.size()));
-    const SubPlot plot(m_viewport, area, {1, n, AxisScale::Logarithmic, "Rank of token"}, range.axis("Leverage l"));
+    const SubPlot plot(m_viewport, area, {1, n, AxisScale::Logarithmic, "Rank of token"},
+                       positiveAxis(m_data.exact.scores, m_data.sketched.scores, "Leverage l"));
     plot.open(m_builder, m_theme);
     budgetLine(plot.frame, std::max<double>(1, static_cast<double>(m_choice.budget)));
     curve(plot.frame, rankCurve(m_data.exact, plot.frame.y.low), false);
@@ -188,10 +185,7 @@ PlotFrame LeveragePainter::cumulative(const Box& area) {
 }
 
 PlotFrame LeveragePainter::histogram(const Box& area) {
-    PositiveRange range;
-    range.include(m_data.exact.scores);
-    range.include(m_data.sketched.scores);
-    const AxisSpec x = range.axis("Leverage l");
+    const AxisSpec x = positiveAxis(m_data.exact.scores, m_data.sketched.scores, "Leverage l");
     const std::vector<int> exact = binned(m_data.exact.scores, x), sketched = binned(m_data.sketched.scores, x);
     const int most = std::max(*std::ranges::max_element(exact), *std::ranges::max_element(sketched));
     const SubPlot plot(m_viewport, area, x, {0, std::max(1.0, 1.08 * most), AxisScale::Linear, "Tokens per bin"});

@@ -4,7 +4,6 @@
 #include "views/common/view_facts.h"
 #include "views/leverage/leverage_data.h"
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,14 +32,8 @@ struct SketchTheorem {
 };
 SketchTheorem sketchTheorem(const LeverageData& data, double epsilon);
 
-/// The smallest and the largest positive number of some.
-struct PositiveRange {
-    double low = std::numeric_limits<double>::infinity(), high = 0;
-
-    void include(const std::vector<float>& numbers);
-    /// As a logarithmic axis that spans at most six decades below its top.
-    AxisSpec axis(std::string title) const;
-};
+/// A logarithmic axis over the positive numbers of both, which spans at most six decades below its top.
+AxisSpec positiveAxis(const std::vector<float>& exact, const std::vector<float>& sketched, std::string title);
 
 /// Of so many tokens that no choice keeps, one in this number is drawn.
 std::int64_t markStride(std::int64_t tokens);

@@ -239,10 +239,7 @@ std::vector<std::string> LeveragePainter::scatterNotes(const SketchTheorem& theo
 }
 
 PlotFrame LeveragePainter::scatter(const Box& area) {
-    PositiveRange range;
-    range.include(m_data.exact.scores);
-    range.include(m_data.sketched.scores);
-    const AxisSpec both = range.axis("");
+    const AxisSpec both = positiveAxis(m_data.exact.scores, m_data.sketched.scores, "");
     SubPlot plot(m_viewport, area, both, both);
     plot.frame.x.title = "exact leverage";
     plot.frame.y.title = fmt::format("sketched, k = {}", m_data.columns);
@@ -264,13 +261,11 @@ PlotFrame LeveragePainter::scatter(const Box& area) {
 }
 
 PlotFrame LeveragePainter::spectrum(const Box& area) {
-    PositiveRange range;
-    range.include(m_data.exact.spectrum);
-    range.include(m_data.sketched.spectrum);
     const auto count = static_cast<double>(std::max(m_data.exact.spectrum.size(), m_data.sketched.spectrum.size()));
     const SubPlot plot(
         m_viewport, area, {1, std::max(2.0, count), AxisScale::Linear, "Index, from 1"},
-        range.axis(m_data.centred ? "Singular value of the centred keys" : "Singular value of the keys"));
+        positiveAxis(m_data.exact.spectrum, m_data.sketched.spectrum,
+                     m_data.centred ? "Singular value of the centred keys" : "Singular value of the keys"));
     plot.open(m_builder, m_theme);
     curve(plot.frame, spectrumCurve(m_data.exact), false);
     curve(plot.frame, spectrumCurve(m_data.sketched), true);
