@@ -166,10 +166,6 @@ void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const Calibratio
                              mark.marker, mark.radius, mark.fill, mark.stroke));
 }
 
-void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme) {
-    drawAcross(builder, frame, tau, {theme.ink, 1, {4, 3}});
-}
-
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,
              const Theme& theme) {
     const std::string text = "τ = " + formatShort(tau);

@@ -61,13 +61,11 @@ PointCloudItem marksOf(const CalibrationSeries& series, const SeriesLook& look);
 void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
                  const SeriesLook& look);
 
-/// Draws the line of tau with its name, and for each of some series of the open context a ring where its curve meets
-/// that line, with a line down to r*, dashed for a poor fit; then the point that the points say is ringed and has the
-/// solid line.
-void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme);
-/// Beside the line, where no point lies under the name.
+/// The name of tau beside its line, where no point lies under it.
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,
              const Theme& theme);
+/// For each of some series of the open context a ring where its curve meets the line of tau, with a line down to r*,
+/// dashed for a poor fit; then the point that the points say is ringed and has the solid line.
 void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data,
                 const std::vector<std::size_t>& series, const ParameterValues& options, const Theme& theme);
 

@@ -195,7 +195,7 @@ public:
             if (data->series[i].own) drawBand(builder, chart.frame, data->series[i], look.colour);
             drawFittedCurve(builder, chart.frame, data->series[i], curvatureOf(data->series[i], options), look);
         }
-        drawTau(builder, chart.frame, options.real("tau"), theme);
+        drawAcross(builder, chart.frame, options.real("tau"), {theme.ink, 1, {4, 3}});
         for (std::size_t i = 0; i < data->series.size(); ++i)
             drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
         drawNeeded(builder, chart.frame, *data, own, options, theme);
