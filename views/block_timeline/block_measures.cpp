@@ -14,22 +14,17 @@ namespace kvscope {
 
 namespace {
 
-Colour colourOf(const PaneData& pane, const Viewport& viewport) {
-    return policyStyle(pane.policyId, viewport.theme).colour;
-}
-
-LegendEntry curveEntry(std::string label, const PaneData& pane, const Viewport& viewport) {
-    const PolicyStyle style = policyStyle(pane.policyId, viewport.theme);
+LegendEntry curveEntry(std::string label, const PolicyStyle& style) {
     return {std::move(label), style.marker, style.colour, {style.colour, 1.6, {}}, 3, true};
 }
 
-PointCloudItem marksOf(std::vector<Point> points, const PaneData& pane, const Viewport& viewport, const char* name) {
+PointCloudItem marksOf(std::vector<Point> points, const PolicyStyle& style, const char* name) {
     PointCloudItem marks;
     marks.points = std::make_shared<const std::vector<Point>>(std::move(points));
     marks.pickKind = PickId::Kind::Node;
-    marks.marker = policyStyle(pane.policyId, viewport.theme).marker;
+    marks.marker = style.marker;
     marks.radius = 3.2;
-    marks.fill = colourOf(pane, viewport);
+    marks.fill = style.colour;
     marks.name = name;
     return marks;
 }
@@ -55,32 +50,32 @@ void drawChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme,
 Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
                       const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    const Colour colour = colourOf(pane, viewport);
+    const PolicyStyle style = policyStyle(pane.policyId, viewport.theme);
     double least = 1;
     for (const auto& step : data.drift) least = std::min(least, step.cosine);
     const double low = std::max(-1.0, least - 0.08 * (1 - least) - 1e-4);
     const auto n = static_cast<double>(pane.result->visible);
-    Chart chart(viewport,
-                {curveEntry(letteredName(pane) + ": cache and block", pane, viewport),
-                 lineEntry("no drift", {theme.text2, 1, {5, 3}})},
-                {0, n, AxisScale::Position, "Tokens processed"},
-                {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
+    Chart chart(
+        viewport,
+        {curveEntry(letteredName(pane) + ": cache and block", style), lineEntry("no drift", {theme.text2, 1, {5, 3}})},
+        {0, n, AxisScale::Position, "Tokens processed"},
+        {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     drawAcross(builder, chart.frame, 1, {theme.text2, 1, {5, 3}});
     std::vector<Point> line;
     for (const auto& step : data.drift)
         if (!input.cursor || step.end <= *input.cursor) line.push_back(chart.frame.toPixels(step.end, step.cosine));
-    if (line.size() > 1) builder.polyline(line, {colour, 1.6, {}});
+    if (line.size() > 1) builder.polyline(line, {style.colour, 1.6, {}});
     if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
-    builder.points(marksOf(std::move(line), pane, viewport, "drift"));
+    builder.points(marksOf(std::move(line), style, "drift"));
     return finishChart(chart, input, viewport, false);
 }
 
 Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
                      const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    const Colour colour = colourOf(pane, viewport);
+    const PolicyStyle style = policyStyle(pane.policyId, viewport.theme);
     double low = INFINITY, high = 1e-9, largest = 2;
     std::optional<double> smallest; // the first is the prompt at once
     for (const auto& size : data.sizes) {
@@ -90,7 +85,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
         if (size.block > 0 && !smallest) smallest = static_cast<double>(size.block);
     }
     Chart chart(viewport,
-                {curveEntry(letteredName(pane) + ", simulated", pane, viewport),
+                {curveEntry(letteredName(pane) + ", simulated", style),
                  lineEntry("the prompt at once", {theme.text2, 1, {5, 3}})},
                 {smallest.value_or(1) / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"},
                 {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear,
@@ -108,8 +103,8 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
         builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
                      theme.text2, HorizontalAlign::Centre);
     }
-    if (line.size() > 1) builder.polyline(line, {colour, 1.6, {}});
-    builder.points(marksOf(std::move(line), pane, viewport, "block sizes"));
+    if (line.size() > 1) builder.polyline(line, {style.colour, 1.6, {}});
+    builder.points(marksOf(std::move(line), style, "block sizes"));
     return finishChart(chart, input, viewport, false);
 }
 
