@@ -63,7 +63,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Data& data, Them
         legend.push_back(lineEntry(data.scores.empty() ? "scores: computing" : "first order: lines, (numbers)",
                                    {theme.query, 1.5, {}}));
     for (const Data::Pane& pane : data.panes)
-        legend.push_back(identityOf(input, pane.letter, pane.policyId, themeId).legend(letteredName(pane)));
+        legend.push_back(identityOf(input, pane, themeId).legend(letteredName(pane)));
     return legend;
 }
 
@@ -128,7 +128,7 @@ void drawLanes(SceneBuilder& builder, const ViewInput& input, const Data& data, 
     for (std::size_t row = 0; row < data.panes.size(); ++row) {
         const Data::Pane& pane = data.panes[row];
         const double top = frame.plot.y + kLane * static_cast<double>(row);
-        const Colour colour = identityOf(input, pane.letter, pane.policyId, themeId).colour();
+        const Colour colour = identityOf(input, pane, themeId).colour();
         builder.rectangle({frame.plot.x, top, frame.plot.width, kLane - 2}, theme.sunken);
         for (std::size_t i = 0; i < pane.kept.size(); ++i) {
             const double left = frame.toPixels(data.chunks[i].first, 0).x,

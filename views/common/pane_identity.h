@@ -41,7 +41,10 @@ private:
 
 /// The identity of the pane with this letter, or of the policy of older data.
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme);
-PaneIdentity identityOf(const ViewInput& input, const PaneData& pane, ThemeId theme);
+/// Of a pane, or of what was computed for one.
+template <class Owner> PaneIdentity identityOf(const ViewInput& input, const Owner& owner, ThemeId theme) {
+    return identityOf(input, owner.letter, owner.policyId, theme);
+}
 
 /// A pane's letter on its policy's colour, in a square of this size.
 void drawBadge(SceneBuilder& builder, char letter, std::string_view policyId, Point centre, ThemeId theme,

@@ -95,7 +95,7 @@ LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PaneId
 std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input, bool named, ThemeId theme) {
     std::vector<LegendEntry> legend;
     for (const Curve& curve : data.curves)
-        if (named) legend.push_back(legendEntry(data, curve, identityOf(input, curve.letter, curve.policyId, theme)));
+        if (named) legend.push_back(legendEntry(data, curve, identityOf(input, curve, theme)));
     if (std::isfinite(data.level.first))
         legend.push_back(lineEntry(data.level.second, {themeOf(theme).text3, 1.2, kLevelDash}));
     if (data.captures > 1) legend.push_back(wordsEntry("thin: one capture; band: 95 % interval of the mean"));
@@ -246,7 +246,7 @@ void drawEndLabels(SceneBuilder& builder, const PlotFrame& frame, const CurvesDa
     const double left = frame.plot.right() + kLeader;
     for (std::size_t i = 0; i < heights.size(); ++i) {
         const Curve& curve = data.curves[i];
-        const Colour colour = identityOf(input, curve.letter, curve.policyId, ThemeId::Paper).colour();
+        const Colour colour = identityOf(input, curve, ThemeId::Paper).colour();
         const Point end = endOf(frame, data, curve, options);
         builder.polyline({{end.x + 4, end.y}, {frame.plot.right() + 6, heights[i]}, {left - 3, heights[i]}},
                          {colour, 1, {}});
@@ -273,8 +273,7 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
         builder.line({chart.frame.plot.x, y}, {chart.frame.plot.right(), y}, {theme.text3, 1.2, kLevelDash});
     }
     for (std::size_t i = 0; i < data.curves.size(); ++i)
-        drawCurve(builder, chart.frame, data, i, options,
-                  identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
+        drawCurve(builder, chart.frame, data, i, options, identityOf(input, data.curves[i], viewport.theme));
     builder.popClip();
     if (present) namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
     drawEndLabels(builder, chart.frame, data, input, options, heights);

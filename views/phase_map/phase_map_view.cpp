@@ -66,7 +66,7 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     const auto add = [&](const std::string& words) { legend.push_back(wordsEntry(words)); };
     if (data.winners) {
         for (const PhasePane& pane : data.panes)
-            legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id).legend(letteredName(pane)));
+            legend.push_back(identityOf(input, pane, theme.id).legend(letteredName(pane)));
         if (tiesOf(data) > 0) legend.push_back({"= tie", Marker::Square, theme.sunken, {theme.axis, 1, {}}, 5});
         add(fmt::format("best pane by {}, {}", measureWords(data), data.where));
     } else {

@@ -27,7 +27,7 @@ void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapDat
         return mark("=", themeOf(themeId).text2);
     }
     const PhasePane& pane = data.panes[winner];
-    const PaneIdentity identity = identityOf(input, pane.letter, pane.policyId, themeId);
+    const PaneIdentity identity = identityOf(input, pane, themeId);
     identity.drawArea(builder, box, pick);
     mark(std::string(1, pane.letter), textOn(blend(identity.areaFill(), themeOf(themeId).canvas)));
 }

@@ -166,7 +166,7 @@ PlotFrame drawHeads(SceneBuilder& builder, const ViewInput& input, const TwoCapt
                  {theme.axis, 1, {5, 3}});
     for (std::size_t p = 0; p < data.panes.size(); ++p) {
         const Pane& pane = data.panes[p];
-        const PaneIdentity identity = identityOf(input, pane.letter, pane.policyId, viewport.theme);
+        const PaneIdentity identity = identityOf(input, pane, viewport.theme);
         GatheredMarks others, shown;
         for (std::size_t i = 0; i < pane.heads.size(); ++i) {
             const Head& head = pane.heads[i];
