@@ -1,6 +1,7 @@
 // Facts that several views read off the same input: states of tokens, counts, the words of captions.
 #include "views/common/view_facts.h"
 
+#include "core/policies/policy.h"
 #include "core/run/stored_rows.h"
 #include "views/scene/axes.h"
 
@@ -120,6 +121,11 @@ std::string keptBudget(const RunResult& result, KvHeadIndex head) {
     return chosen.queryHeads.empty() ? own
                                      : fmt::format("{} per query head, {} in union", own,
                                                    formatBudget(std::ssize(chosen.kept), result.visible));
+}
+
+std::string scoreTitle(const PaneData& pane) {
+    const RunRequest& run = pane.result->request;
+    return run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
 }
 
 std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane) {

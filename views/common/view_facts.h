@@ -66,6 +66,9 @@ std::string keptBudget(const RunResult& result, KvHeadIndex head);
 /// "25.0 %", "249 tokens", "tau = 0.95".
 std::string budgetWords(const Budget& budget);
 
+/// What the scores of a pane, which must have a result, are: "−cos(μ, k)", "recorded score".
+std::string scoreTitle(const PaneData& pane);
+
 /// "KeyDiff, kvpress": of a pane, or of what was computed for one.
 template <class Owner> std::string paneTitle(const Owner& owner) {
     return owner.variant.empty() ? owner.policyName : owner.policyName + ", " + owner.variant;

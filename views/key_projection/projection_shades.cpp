@@ -139,9 +139,7 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
 }
 
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
-    if (marks.colourBy == "score")
-        return pane.result->request.recorded ? "recorded score"
-                                             : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
+    if (marks.colourBy == "score") return scoreTitle(pane);
     return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
 }
 

@@ -1,6 +1,5 @@
 // The score of every token along the prompt, with the line that a token must clear to stay.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
@@ -264,13 +263,10 @@ public:
         const Profile profile = profileOf(input, pane, options);
         const Theme& theme = themeOf(viewport.theme);
         const Viewport::Range range = rangeOf(profile, viewport);
-        const RunRequest& run = pane.result->request;
-        const std::string title =
-            run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
         const std::int64_t stride = markStride(marksOf(profile, 0));
         Chart chart(viewport, legendOf(pane, profile, stride, viewport.theme),
                     {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
-                    scoreAxisOf(profile, range, title));
+                    scoreAxisOf(profile, range, scoreTitle(pane)));
         SceneBuilder builder = chart.builder(viewport);
         const Box& plot = chart.frame.plot;
         drawGrid(builder, chart.frame, theme);
