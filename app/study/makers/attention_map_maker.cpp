@@ -2,6 +2,7 @@
 // picture comes first. The lse of computed rows is cached for the next part.
 #include "app/study/makers/view_data_maker.h"
 
+#include "app/study/makers/balance_panes.h"
 #include "app/study/makers/row_log_sum_exps.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -144,10 +145,11 @@ void checkDifference(const ParameterValues& options) {
 /// Keys divided by their norms, so that products are cosines; a zero key stays zero.
 Tensor unitKeys(const ViewDataWork& work) {
     const Engine& engine = work.runner.engine();
-    HostTensor keys = engine.download(work.tensor(TensorRole::Keys, work.checkpoint));
-    const std::int64_t n = keys.shape[1], d = keys.shape[2];
+    const HostTensor keys =
+        downloadHead(engine, work.tensor(TensorRole::Keys, work.checkpoint), work.request.kvHead.value);
+    const std::int64_t n = keys.shape[0], d = keys.shape[1];
     HostTensor unit{{1, n, d}, {}};
-    const float* row = keys.data.data() + work.request.kvHead.value * n * d;
+    const float* row = keys.data.data();
     for (std::int64_t i = 0; i < n; ++i, row += d) {
         double square = 0;
         for (std::int64_t c = 0; c < d; ++c) square += static_cast<double>(row[c]) * row[c];

@@ -2,6 +2,7 @@
 // the projection and differ in their kept lists. An embedding is cached with the capture, because it takes seconds.
 #include "app/study/makers/view_data_maker.h"
 
+#include "app/study/makers/balance_panes.h"
 #include "core/base/error.h"
 #include "core/engine/clusters.h"
 #include "core/engine/engine.h"
@@ -60,13 +61,6 @@ void checkQueries(const ViewDataRequest& request) {
 
 constexpr int kSnapshotEvery = 50; // iterations
 
-/// One head of [H, n, d].
-HostTensor headRows(const HostTensor& all, std::int64_t head) {
-    const auto size = static_cast<std::ptrdiff_t>(all.shape[1] * all.shape[2]);
-    const auto first = all.data.begin() + static_cast<std::ptrdiff_t>(head) * size;
-    return {{all.shape[1], all.shape[2]}, {first, first + size}};
-}
-
 /// Cache key of results from one head's rows, shared by other colours and methods.
 std::string placeOf(const ViewDataWork& work, std::int64_t head) {
     return fmt::format("{}projection|{}|{}|{}", work.runner.keyOf(work.request.capture), work.request.layer.value,
@@ -95,8 +89,8 @@ ViewDataMaker::Value embed(const ViewDataWork& work, const Tensor& rows, std::in
     const TsneWorkers workers{work.runner.engine().state().threads, {}};
     const std::string place = fmt::format("{}|tsne {}", placeOf(work, head), asked.perplexity);
     const auto affinities = work.runner.cache().get<TsneAffinities>(place, checkpoint, [&] {
-        TsneAffinities made = tsneAffinities(headRows(work.runner.engine().download(rows), head), asked.perplexity,
-                                             workers, checkpoint.part(0, 0.1));
+        TsneAffinities made = tsneAffinities(downloadHead(work.runner.engine(), rows, head), asked.perplexity, workers,
+                                             checkpoint.part(0, 0.1));
         const std::size_t bytes =
             made.affinity.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
         return StageCache::Made<TsneAffinities>{std::move(made), bytes};
@@ -120,7 +114,7 @@ std::shared_ptr<const GreedyCenters> centresOf(const ViewDataWork& work, const T
     return work.runner.cache().get<GreedyCenters>(
         fmt::format("{}|centres {}", placeOf(work, head), wanted), checkpoint, [&] {
             const Engine& engine = work.runner.engine();
-            HostTensor one = headRows(engine.download(rows), head);
+            HostTensor one = downloadHead(engine, rows, head);
             one.shape = {1, one.shape[0], one.shape[1]};
             CentersRequest centres;
             centres.count = wanted;
