@@ -24,7 +24,8 @@ Notified TensorStream::taker() {
 void TensorStream::take(const Json& params, const std::vector<std::string>& blobs) {
     const auto stated = params.at("shape").get<std::vector<std::int64_t>>();
     if (!m_type) {
-        if (m_shape[0] == kAsStated) m_shape[0] = std::clamp<std::int64_t>(stated.at(0), 1, 1 << 16);
+        if (m_shape[0] == kAsStated)
+            m_shape[0] = std::clamp<std::int64_t>(stated.empty() ? 0 : stated.front(), 1, 1 << 16);
         m_type = storedTypeOf(params.at("dtype").get<std::string>());
     }
     const std::int64_t whole = bytesOfWhole();

@@ -4,6 +4,7 @@
 
 #include "app/live/live_answers.h"
 #include "app/live/live_client.h"
+#include "app/live/tensor_stream.h"
 #include "core/policies/policy_spec.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/cpu_runner.h"
@@ -226,6 +227,13 @@ private slots:
         QCOMPARE(refused("right", "NaN in head 1, token 5 (layer 1, v)"), QByteArray());
         QVERIFY(file.resize(file.size() - 4));
         QCOMPARE(refused("right", "it has 10620 bytes, not 10624"), QByteArray());
+    }
+
+    void aTensorWithoutExtents() {
+        TensorStream stream("layer 1, o_proj", {TensorStream::kAsStated, 4, 16}, Checkpoint());
+        const Json params = {{"dtype", "f32"}, {"shape", Json::array()}, {"of", 0}, {"offset", 0}};
+        std::vector<std::string> blobs(1);
+        QVERIFY_THROWS_EXCEPTION(Error, stream.taker()("tensors/data", params, blobs));
     }
 
     void modelsThatCannotBe_data() {
