@@ -1,7 +1,7 @@
 // From a description to a context that a worker has read, and the description as text.
 #include "app/live/live_context.h"
 
-#include "app/live/spare_worker.h"
+#include "app/live/live_client.h"
 #include "core/base/json/json_text.h"
 #include "core/base/one_line.h"
 #include "core/capture/memory_capture.h"
@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <mutex>
+#include <utility>
 
 namespace kvscope::live {
 
@@ -31,6 +33,26 @@ void checkText(const LiveDescription& description) {
             throw Error({.sentence = "the text is not UTF-8",
                          .place = std::string(segmentName(part.kind)),
                          .remedy = "Convert it"});
+}
+
+struct SpareWorker {
+    std::mutex mutex;
+    std::shared_ptr<LiveClient> client; ///< guarded by mutex
+};
+
+SpareWorker& spareWorker() {
+    static SpareWorker only;
+    return only;
+}
+
+/// Null unless the spare worker runs this command. There is none afterwards.
+std::shared_ptr<LiveClient> takeSpareWorker(const std::string& command) {
+    std::shared_ptr<LiveClient> client;
+    {
+        const std::lock_guard lock(spareWorker().mutex);
+        client.swap(spareWorker().client);
+    }
+    return client && client->options().command == command && client->lost().empty() ? client : nullptr;
 }
 
 } // namespace
@@ -106,6 +128,11 @@ Cut resolvedCut(const LiveDescription& description, const TokenTable& prompt) {
                      .place = "cut",
                      .remedy = "Give question, last:N or a token number"});
     return cut;
+}
+
+void leaveSpareWorker(std::shared_ptr<LiveClient> worker) {
+    const std::lock_guard lock(spareWorker().mutex);
+    spareWorker().client.swap(worker);
 }
 
 std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,

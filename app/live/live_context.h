@@ -43,7 +43,11 @@ using StageReport = std::function<void(const std::string& stage)>;
 /// What the worker says of itself, before it loads anything; on the thread that opens.
 using WorkerReport = std::function<void(const LiveClient& client)>;
 
-/// Starts a worker, loads the model, makes tokens, resolves the cut and reads the context. Throws Error, Cancelled.
+/// Leaves a worker that runs already for the context that is opened next: starting one takes seconds. Any thread.
+void leaveSpareWorker(std::shared_ptr<LiveClient> worker);
+
+/// Starts a worker, or takes the one that was left if it runs the same command; loads the model, makes tokens, resolves
+/// the cut and reads the context. Throws Error, Cancelled.
 std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,
                                             const StageReport& stage = {}, const WorkerReport& started = {});
 

@@ -1,8 +1,6 @@
 // Starts a worker, talks to it over pipes, and leaves nothing of it behind.
 #include "app/live/worker_process.h"
 
-#include "app/live/worker_niceness.h"
-
 #include "core/base/error.h"
 #include "core/base/thread_wait.h"
 

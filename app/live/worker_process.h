@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace kvscope::live {
+
+/// All workers have the niceness of the thread that calls this first, or else of the one that starts the first of them:
+/// started by a thread that gave its priority away, a worker would compute slower than the window that waits for it.
+void keepNiceness();
 
 /// A program with pipes on its standard streams, in a session of its own, without a terminal. It and what it started in
 /// its process group are gone when the object is, and it gets SIGTERM when this program ends, however that ends. To be

@@ -4,7 +4,7 @@
 
 #include "app/live/live_client.h"
 #include "app/live/model_facts.h"
-#include "app/live/worker_niceness.h"
+#include "app/live/worker_process.h"
 #include "core/jobs/scheduler.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/test_program.h"

@@ -1,7 +1,7 @@
 // A live context's worker is another program, perhaps on another machine: it may go at any time.
 #include "app/window/actions/live_actions.h"
 
-#include "app/live/worker_niceness.h"
+#include "app/live/worker_process.h"
 #include "app/study/regenerating_command.h"
 #include "app/study/session_source.h"
 #include "app/window/style/number_text.h"

@@ -1,7 +1,7 @@
 // Checks run on a worker, the newest one wins; what was asked for earlier is dropped by the scheduler.
 #include "app/window/dialogs/from_text_dialog.h"
 
-#include "app/live/spare_worker.h"
+#include "app/live/live_client.h"
 #include "app/study/live_example.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
