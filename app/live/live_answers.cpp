@@ -78,14 +78,6 @@ std::vector<Part> partsOf(const std::vector<Row>& rows, std::size_t rowBytes, bo
     return parts;
 }
 
-/// Numbers, with NaN for null.
-std::vector<double> numbersOf(const Json& list) {
-    std::vector<double> numbers;
-    if (list.is_array())
-        for (const Json& value : list) numbers.push_back(value.is_null() ? kNone : value.get<double>());
-    return numbers;
-}
-
 std::vector<bool> flipsOf(const Json& row) {
     std::vector<bool> flips;
     for (const Json& flip : row.value("flips", Json::array())) flips.push_back(flip.is_boolean() && flip.get<bool>());

@@ -4,6 +4,7 @@
 #include "app/live/context_info.h"
 #include "app/live/live_client.h"
 #include "app/live/tensor_stream.h"
+#include "app/live/worker_error.h"
 #include "core/capture/rope.h"
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <numeric>
 
 namespace kvscope::live {
@@ -43,15 +43,6 @@ void refuseNonFinite(const HostTensor& tensor, const std::string& place, std::in
                                          row / tensor.shape[1], firstToken + row % tensor.shape[1]),
                  .place = place,
                  .remedy = "Load the model with another --dtype: fp16 overflows where bf16 and fp32 do not"});
-}
-
-/// The losses of the tokens; null is NaN.
-std::vector<float> lossesOf(const Json& list) {
-    std::vector<float> losses;
-    if (list.is_array())
-        for (const Json& loss : list)
-            losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN() : loss.get<float>());
-    return losses;
 }
 
 Json readParameters(const std::string& modelId, const TokenTable& prompt, TokenIndex cut,
@@ -121,7 +112,8 @@ std::shared_ptr<const LiveCapture> LiveModel::read(TokenTable prompt, TokenIndex
         capture->m_frequencies = frequenciesOf(answer.at("info"), capture->m_info);
         const Json& tokens = answer.at("tokens");
         prompt.positions = tokens.at("positions").get<std::vector<std::int64_t>>();
-        prompt.nll = lossesOf(tokens.value("nll", Json()));
+        const std::vector<double> losses = numbersOf(tokens.value("nll", Json()));
+        prompt.nll.assign(losses.begin(), losses.end());
         const std::size_t n = prompt.ids.size();
         if (tokens.at("ids").get<std::vector<std::int32_t>>() != prompt.ids || prompt.positions.size() != n ||
             (!prompt.nll.empty() && prompt.nll.size() != n))

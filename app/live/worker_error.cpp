@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
 #include <utility>
 
 namespace kvscope::live {
@@ -10,6 +11,14 @@ namespace kvscope::live {
 std::string textOf(const Json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::vector<double> numbersOf(const Json& list) {
+    std::vector<double> numbers;
+    if (list.is_array())
+        for (const Json& value : list)
+            numbers.push_back(value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
+    return numbers;
 }
 
 Error workerError(const Json& error) {

@@ -11,4 +11,7 @@ Error workerError(const Json& error);
 /// A member that is text; empty: there is none.
 std::string textOf(const Json& object, const char* name);
 
+/// The numbers of a list, NaN for null; none where it is no list. Throws Json::exception for what is no number.
+std::vector<double> numbersOf(const Json& list);
+
 } // namespace kvscope::live
