@@ -201,7 +201,8 @@ public:
             const Checkpoint part = progress.part(0.6, 1).step(begin / kBatch, (rows.size() + kBatch - 1) / kBatch);
             for (LiveRow& row : batch) {
                 const auto at = static_cast<std::size_t>(&row - batch.data());
-                choose(row, *runner, answers, part.part(0, 0.5).step(at, batch.size()), begin + at);
+                sendOrRefuse(row, *runner, answers, part.part(0, 0.5).step(at, batch.size()),
+                             row.isFull() ? Chosen() : m_needs.row(begin + at - 1));
                 for (const std::string& note : row.notes)
                     if (m_notes.insert(note).second) fmt::print(stderr, "{}\n", note);
             }
@@ -217,18 +218,6 @@ public:
     }
 
 private:
-    /// A policy that refuses has no answer; the others have.
-    void choose(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
-                std::size_t at) {
-        try {
-            sendRow(row, runner, answers, checkpoint, row.isFull() ? Chosen() : m_needs.row(at - 1));
-        } catch (const live::WorkerLost&) {
-            throw;
-        } catch (const Error& error) {
-            row.error = error.what();
-        }
-    }
-
     /// Whether the capture can be written is for the worker to say, on its own disk.
     void checkReplacesNoSource() const {
         const std::string& capture = m_live.captureTo;

@@ -1,6 +1,7 @@
 // A policy on all layers of a live context, and the model's answers behind what it keeps.
 #include "app/study/live_rows.h"
 
+#include "app/live/live_client.h"
 #include "core/base/error.h"
 #include "core/run/record_results.h"
 #include "core/run/stored_rows.h"
@@ -78,6 +79,17 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
     if (chosen) chosen(selections);
     row.sent = answers.send(resultKey(*row.pane), selections, checkpoint.silent());
     row.selectMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void sendOrRefuse(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers,
+                  const Checkpoint& checkpoint, const Chosen& chosen) {
+    try {
+        sendRow(row, runner, answers, checkpoint, chosen);
+    } catch (const live::WorkerLost&) {
+        throw; // of all rows
+    } catch (const Error& error) {
+        row.error = error.what();
+    }
 }
 
 void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,

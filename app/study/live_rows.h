@@ -37,9 +37,12 @@ LiveRow fullCacheRow(const live::LiveCapture& capture);
 using Chosen = std::function<void(std::span<const live::LayerSelection>)>;
 void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
              const Chosen& chosen = {});
+/// The same where one policy's refusal does not end the others: it becomes the row's `error`. Throws WorkerLost.
+void sendOrRefuse(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers,
+                  const Checkpoint& checkpoint, const Chosen& chosen = {});
 /// Loss of the expected answer and a text (none where it has no tokens) for rows that were sent, in one request each. A
-/// row that fails says so in its `error`, and is left out from then on. Calls `scored` when the losses are there and
-/// the texts are not yet, then `written` for each token.
+/// row that fails says so in its `error`, and is left out from then on, as one that was refused. Calls `scored` when
+/// the losses are there and the texts are not yet, then `written` for each token.
 void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,
              const Checkpoint& checkpoint, const std::function<void()>& scored = {},
              const live::TokenWritten& written = {});

@@ -1,7 +1,6 @@
 // One slot, one request at a time: rounds of answers, and single points of the loss curves between them.
 #include "app/workbench/live_answer_jobs.h"
 
-#include "app/live/live_client.h"
 #include "core/base/error.h"
 #include "core/policies/policy.h"
 
@@ -199,30 +198,23 @@ void LiveAnswerJobs::submitRound(Part part) {
     job.work = [this, part = std::move(part), answers = m_answers, writing = m_writing,
                 runner = m_workbench.sharedRunner()](const Checkpoint& checkpoint, const auto& post) {
         answers->beginRound();
-        Part made = part;
         std::vector<LiveRow> rows;
-        std::vector<std::size_t> places; // of `rows` in `made`
-        for (std::size_t i = 0; i < made.size(); ++i) try {
-                sendRow(made[i].second.live, *runner, *answers, checkpoint.silent());
-                rows.push_back(made[i].second.live);
-                places.push_back(i);
-            } catch (const live::WorkerLost&) {
-                throw; // of the round, not of a policy: all rows stay as they are
-            } catch (const Error& error) {
-                made[i].second.error = error.what();
-            }
+        for (const auto& [place, row] : part) {
+            rows.push_back(row.live);
+            sendOrRefuse(rows.back(), *runner, *answers, checkpoint.silent());
+        }
         const auto tell = [&](bool isWhole) {
+            Part made = part;
             for (std::size_t i = 0; i < rows.size(); ++i) {
-                made[places[i]].second.live = rows[i];
-                made[places[i]].second.error = rows[i].error;
+                made[i].second.live = rows[i];
+                made[i].second.error = rows[i].error;
             }
             post([this, made, isWhole] { deliver(made, isWhole); });
         };
-        if (rows.empty()) return tell(true);
         askRows(
             rows, *answers, writing, checkpoint, [&] { tell(false); },
             [&](std::size_t row, std::size_t index, const std::string& text) {
-                post([this, at = made[places[row]].first, index, text] { deliverToken(at, index, text); });
+                post([this, at = part[row].first, index, text] { deliverToken(at, index, text); });
             });
         tell(true);
     };
@@ -310,28 +302,22 @@ void LiveAnswerJobs::submitPoint(double budget, std::map<std::size_t, LiveRow> r
     Scheduler::Job job;
     job.work = [this, budget, keys, rows = std::move(rows), answers = m_answers,
                 runner = m_workbench.sharedRunner()](const Checkpoint& checkpoint, const auto& post) {
-        std::map<std::size_t, std::string> refused;
-        std::vector<LiveRow> sent;
-        std::vector<std::size_t> places;
-        for (const auto& [pane, row] : rows) try {
-                sent.push_back(row);
-                sendRow(sent.back(), *runner, *answers, checkpoint.silent());
-                places.push_back(pane);
-            } catch (const live::WorkerLost&) {
-                throw;
-            } catch (const Error& error) {
-                sent.pop_back();
-                refused[pane] = error.what();
+        std::vector<LiveRow> asked;
+        for (const auto& [place, row] : rows) {
+            asked.push_back(row);
+            sendOrRefuse(asked.back(), *runner, *answers, checkpoint.silent());
+        }
+        askRows(asked, *answers, {.mostTokens = 0}, checkpoint);
+        post([this, budget, asked, keys] {
+            auto row = asked.begin();
+            for (const auto& [place, key] : keys) {
+                const LiveRow& answered = *row++;
+                if (place >= m_curves.size() || m_curves[place].key != key) continue; // panes were added or removed
+                if (answered.sent)
+                    m_curves[place].rows[budget] = answered;
+                else
+                    m_curves[place].error = answered.error;
             }
-        if (!sent.empty()) askRows(sent, *answers, {.mostTokens = 0}, checkpoint);
-        post([this, budget, sent, places, refused, keys] {
-            const auto isStill = [&](std::size_t place) { // panes may have been added and removed meanwhile
-                return place < m_curves.size() && m_curves[place].key == keys.at(place);
-            };
-            for (std::size_t i = 0; i < places.size(); ++i)
-                if (isStill(places[i])) m_curves[places[i]].rows[budget] = sent[i];
-            for (const auto& [pane, error] : refused)
-                if (isStill(pane)) m_curves[pane].error = error;
         });
     };
     job.failed = [this, keys](std::exception_ptr failure) {
