@@ -21,8 +21,6 @@ namespace kvscope {
 
 namespace {
 
-std::string nameOf(const std::string& path) { return std::filesystem::path(path).filename().string(); }
-
 /// The model of a live context that is open holds memory that the next one may need.
 std::string openingMessage(std::exception_ptr failure, bool hasLiveContext) {
     try {
@@ -89,9 +87,7 @@ void Workbench::setCursor(std::optional<TokenIndex> tokens) {
     if (tokens && capture())
         tokens = std::clamp<TokenIndex>(*tokens, 0, static_cast<TokenIndex>(capture()->info().numTokens));
     if (tokens == session().look.cursor) return;
-    Session next = session();
-    next.look.cursor = tokens;
-    m_open.history.change(std::move(next), {});
+    keepLook([&](Session& s) { s.look.cursor = tokens; });
     emit cursorChanged();
 }
 
@@ -167,11 +163,7 @@ void Workbench::markSaved(const std::string& file) {
     emit sessionChanged();
 }
 
-void Workbench::openCapture(const std::string& path, std::optional<Session> session, const std::string& file) {
-    if (!session) return open({path, {}});
-    session->capturePath = path;
-    openSession(std::move(*session), file);
-}
+void Workbench::openCapture(const std::string& path) { open({path, {}}); }
 
 void Workbench::openLive(const live::LiveDescription& description) {
     open({{}, SharedText(live::textOf(description))});
@@ -181,7 +173,8 @@ void Workbench::openSession(Session session, const std::string& file) {
     const SessionSource source = sourceOf(session);
     withSource(source,
                [this, session = std::move(session), file](std::shared_ptr<const CaptureReader> capture) mutable {
-                   const std::string label = session.lesson.empty() ? "Open " + nameOf(file) : "Open lesson";
+                   const std::string name = std::filesystem::path(file).filename().string();
+                   const std::string label = session.lesson.empty() ? "Open " + name : "Open lesson";
                    begin(std::move(capture), std::move(session), file, label);
                });
 }

@@ -7,7 +7,6 @@
 #include "app/workbench/open_session.h"
 #include "app/workbench/pane_jobs.h"
 #include "app/workbench/view_data_jobs.h"
-#include "core/engine/engine_state.h"
 #include "core/jobs/scheduler.h"
 #include "views/view.h"
 
@@ -60,12 +59,13 @@ public:
     void leaveLesson();                      ///< back to the session before it; nothing without one
     void markSaved(const std::string& file); ///< it was written to this file, which is its file from now on
 
-    /// Opens a capture on a worker; emits captureChanged or failed. Shows the given session, which came from `file`;
-    /// without one the current session on the new capture (emits carriedOver), and on a capture that is open already
-    /// (reload) the current session as it is. All are steps that undo takes back.
-    void openCapture(const std::string& path, std::optional<Session> session = {}, const std::string& file = {});
-    void openLive(const live::LiveDescription& description);         ///< the same for a text that a worker reads
-    void openSession(Session session, const std::string& file = {}); ///< with the capture or the text that it names
+    /// Opens a capture on a worker; emits captureChanged or failed. Shows the current session on the new capture (emits
+    /// carriedOver), and on a capture that is open already (reload) the current session as it is. All are steps that
+    /// undo takes back.
+    void openCapture(const std::string& path);
+    void openLive(const live::LiveDescription& description); ///< the same for a text that a worker reads
+    /// Shows a session, which came from `file`, with the capture or the text that it names.
+    void openSession(Session session, const std::string& file = {});
     void reload();     ///< the file anew, or the live context by another worker at the cut shown; the session stays
     void openAfresh(); ///< the open capture with its first session
     void closeCapture();
@@ -132,7 +132,7 @@ private:
     friend class SecondWorkbench;
     DrawnView drawnAlone(const View& view, int pane) const;
     void setCompared(std::shared_ptr<const CaptureReader> other); ///< open; null: no longer
-    void keepLook(const std::function<void(Session&)>& edit);     ///< of what only the second workbench shows
+    void keepLook(const std::function<void(Session&)>& edit);     ///< no step, computes nothing, emits nothing
     void setOpening(const std::string& name);
     /// Opens a capture on a worker and gives it to `install` on the owner's thread.
     void withSource(const SessionSource& source, std::function<void(std::shared_ptr<const CaptureReader>)> install);

@@ -252,7 +252,7 @@ private slots:
         d.open();
         Session saved = d.bench->session();
         saved.arithmetic = Arithmetic::Fast;
-        d.bench->openCapture(kSample, saved);
+        d.bench->openSession(saved);
         d.executor.runAll();
         QVERIFY(d.controller.current().arithmetic == Arithmetic::Fast);
         QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);

@@ -22,8 +22,7 @@ struct OpenLesson {
     explicit OpenLesson(const std::string& name) {
         Session session = readSession(lessonFolder() + "/" + name + ".kvscope");
         lesson = *lessonOf(session);
-        const std::string capture = session.capturePath;
-        bench->openCapture(capture, std::move(session));
+        bench->openSession(std::move(session));
         executor.runAll();
     }
 

@@ -233,8 +233,7 @@ private slots:
         const auto bench = kvscope::testing::manualWorkbench(executor);
         Session session = readSession(path.toStdString());
         const Lesson lesson = *lessonOf(session);
-        const std::string capture = session.capturePath;
-        bench->openCapture(capture, std::move(session));
+        bench->openSession(std::move(session));
         executor.runAll();
         QVERIFY(!lesson.stops.empty() && !lesson.views.empty());
         for (const LessonStop& stop : lesson.stops)

@@ -229,8 +229,7 @@ void FileActions::offerToLocate(const QString& path, Session session) {
                                                                           QFileInfo(path).path(), kCaptureFilter);
                        if (found.isEmpty()) return;
                        session.capturePath = found.toStdString();
-                       m_workbench.openCapture(found.toStdString(), session,
-                                               session.lesson.empty() ? path.toStdString() : std::string());
+                       m_workbench.openSession(session, session.lesson.empty() ? path.toStdString() : std::string());
                    });
 }
 
