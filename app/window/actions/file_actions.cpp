@@ -160,13 +160,7 @@ bool FileActions::mayClose() {
     box.button(QMessageBox::Discard)->setText(tr("Close without saving"));
     const int answer = box.exec();
     if (answer != QMessageBox::Save) return answer == QMessageBox::Discard;
-    try {
-        for (const auto& [path, session] : unsaved) write(path, session);
-    } catch (const Error& error) {
-        report(fromUtf8(error.what()));
-        return false;
-    }
-    return true;
+    return std::ranges::all_of(unsaved, [this](const auto& one) { return write(one.first, one.second); });
 }
 
 void FileActions::closeCapture() {
@@ -278,8 +272,14 @@ bool FileActions::save() { return sessionPath().isEmpty() ? saveAs() : saveTo(se
 
 QString FileActions::sessionPath() const { return fromUtf8(m_workbench.history().file()); }
 
-void FileActions::write(const std::string& path, const Session& session) {
-    writeAside(m_window, fromUtf8(path), [path, session] { writeSession(path, session); });
+bool FileActions::write(const std::string& path, const Session& session) {
+    try {
+        writeAside(m_window, fromUtf8(path), [path, session] { writeSession(path, session); });
+        return true;
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+        return false;
+    }
 }
 
 bool FileActions::saveTo(const QString& path) {
@@ -287,12 +287,7 @@ bool FileActions::saveTo(const QString& path) {
         report(tr("%1 is a lesson of the program and is not overwritten: choose another name.").arg(path));
         return false;
     }
-    try {
-        write(path.toStdString(), m_workbench.session());
-    } catch (const Error& error) {
-        report(fromUtf8(error.what()));
-        return false;
-    }
+    if (!write(path.toStdString(), m_workbench.session())) return false;
     m_workbench.markSaved(path.toStdString());
     remember(path);
     return true;
@@ -303,8 +298,7 @@ bool FileActions::saveAs() {
     const QString path = fileToWrite(m_window, tr("Save session"),
                                      capture.dir().filePath(fromUtf8(stemOf(m_workbench.session())) + ".kvscope"),
                                      tr("Sessions (*.kvscope *.json)"));
-    if (path.isEmpty()) return false;
-    return saveTo(path);
+    return !path.isEmpty() && saveTo(path);
 }
 
 /// Of the captures, the second one's, too; a live context has none.

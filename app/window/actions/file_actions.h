@@ -57,7 +57,7 @@ private:
     void offerToLocate(const QString& path, Session session); ///< a session whose capture is gone
     void sayCarried(const std::vector<std::string>& adapted);
     bool saveTo(const QString& path);
-    void write(const std::string& path, const Session& session);
+    bool write(const std::string& path, const Session& session); ///< false: a notice says why not
     void addRecorded(const QString& path);
     void remember(const QString& path);
     void noteCapture(); ///< as opened: among the recent ones
