@@ -58,13 +58,11 @@ QAction* WindowActions::add(const char* name, const QString& text, const QList<Q
     action->setShortcuts(keys);
     connect(action, &QAction::triggered, this, run);
     m_window.addAction(action);
-    m_all.append(action);
     return action;
 }
 
 QAction* WindowActions::byName(const QString& name) const {
-    const auto found = std::ranges::find_if(m_all, [&](QAction* a) { return a->objectName() == name; });
-    return found == m_all.end() ? nullptr : *found;
+    return findChild<QAction*>(name, Qt::FindDirectChildrenOnly);
 }
 
 template <class Command> std::function<void()> WindowActions::onCanvas(Command command) const {

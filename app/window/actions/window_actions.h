@@ -30,7 +30,6 @@ public:
     ~WindowActions() override;
 
     void fillMenus(QMenuBar* bar);
-    const QList<QAction*>& all() const { return m_all; }
     QAction* byName(const QString& name) const; ///< null without one
     /// The command of the step player that a key stands for; null for any other key.
     QAction* stepActionFor(const QKeyEvent& event) const;
@@ -61,7 +60,6 @@ private:
     WindowCommands& m_commands;
     Workbench& m_workbench;
     FileActions& m_files;
-    QList<QAction*> m_all;
     std::unique_ptr<SelectionHistory> m_selectionHistory;
     QMenu* m_recent = nullptr;
     QMenu* m_policies = nullptr;
