@@ -89,8 +89,6 @@ void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& pane
         connectCanvas(frame->canvas());
         connect(frame->canvas()->canvas(), &CanvasWidget::focused, this,
                 [this, isSecond = &panes == &m_secondPanes] { turnTo(isSecond); });
-        connect(frame->header(), &PaneHeader::exportWanted, this,
-                [this, frame] { emit exportWanted(frame->canvas()); });
         connect(frame->header(), &PaneHeader::maximiseWanted, this, [this, frame] {
             m_workbench.change([frame](Session& s) { s.activePane = frame->pane(); }, tr("Active pane"));
             emit maximiseWanted();

@@ -23,6 +23,7 @@ PaneFrame::PaneFrame(Workbench& workbench, const View& view, int pane, const Tex
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneFrame::followActive);
     followActive();
     connect(m_header, &PaneHeader::menuWanted, m_canvas, &ViewCanvas::showMenu);
+    connect(m_header, &PaneHeader::exportWanted, m_canvas, &ViewCanvas::exportWanted);
     connect(m_header, &PaneHeader::pressed, m_canvas, [this] { m_canvas->setFocus(Qt::MouseFocusReason); });
 }
 
