@@ -113,7 +113,8 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
 
 MainWindow::~MainWindow() { QDesktopServices::unsetUrlHandler("manual"); }
 
-void MainWindow::openPath(const QString& path) { m_files->open(path); }
+/// Absolute: FileActions takes what begins with a brace for the description of a live context.
+void MainWindow::openPath(const QString& path) { m_files->open(QFileInfo(path).absoluteFilePath()); }
 
 void MainWindow::addDocks() {
     m_docks = new DockLayout(*this);
