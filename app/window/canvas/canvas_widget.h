@@ -31,6 +31,7 @@ public:
     void invalidate();
     const Scene& scene();    ///< up to date
     const QImage& picture(); ///< of the scene in device pixels, as shown
+    Point toScene(const QPointF& widgetPosition) const;
     PickId pickUnder(const QPointF& widgetPosition);
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
     /// The scene is a text: a drag selects in reading order, a double click the word, a third click the sentence.
@@ -76,7 +77,6 @@ protected:
 private:
     enum class Gesture { None, Press, Pan, BoxZoom, Brush, Outline, Handle, Read };
 
-    Point toScene(const QPointF& widgetPosition) const;
     void hoverAt(const QPointF& widgetPosition);
     Gesture gestureFor(Qt::KeyboardModifiers modifiers) const;
     void continueGesture(Point at);

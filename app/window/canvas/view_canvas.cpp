@@ -45,8 +45,7 @@ struct ViewCanvas::Pictured {
     std::optional<Viewport::Range> range;
     double scroll = 0;
 
-    bool isOf(const View& view, const ViewInput& now, const ParameterValues& nowOptions,
-              const std::optional<Viewport::Range>& nowRange, double nowScroll) const {
+    bool isOf(const View& view, const Pictured& now) const {
         const auto what = [](const ViewInput& of) {
             return std::tie(of.capture, of.layer, of.kvHead, of.queryHead, of.cut.text, of.cut.token, of.activePane,
                             of.focus.selected, of.focus.selectionName, of.focus.hovered, of.focus.brushing, of.cursor,
@@ -59,12 +58,13 @@ struct ViewCanvas::Pictured {
             return of ? std::array{of->xMin, of->xMax, of->yMin, of->yMax} : std::array<double, 4>{};
         };
         const auto isSame = [&](const PaneData& a, const PaneData& b) {
-            const bool isOwn = !view.card().perPane || &a == now.panes.data() + now.activePane;
-            return isOwn ? whose(a) == whose(b) : isSameBeside(a, b, now.kvHead, view.showsOtherPanes(nowOptions));
+            const bool isOwn = !view.card().perPane || &a == now.input.panes.data() + now.input.activePane;
+            return isOwn ? whose(a) == whose(b)
+                         : isSameBeside(a, b, now.input.kvHead, view.showsOtherPanes(now.options));
         };
-        return what(now) == what(input) && nowOptions == options && nowRange.has_value() == range.has_value() &&
-               where(nowRange) == where(range) && nowScroll == scroll &&
-               std::ranges::equal(now.panes, input.panes, isSame);
+        return what(now.input) == what(input) && now.options == options && now.range.has_value() == range.has_value() &&
+               where(now.range) == where(range) && now.scroll == scroll &&
+               std::ranges::equal(now.input.panes, input.panes, isSame);
     }
 };
 
@@ -136,6 +136,10 @@ Viewport ViewCanvas::viewportFor(double width, double height) const {
     return viewport;
 }
 
+Viewport ViewCanvas::viewport() const {
+    return viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
+}
+
 void ViewCanvas::setBesideOthers(bool beside) {
     if (std::exchange(m_besideOthers, beside) != beside) m_canvas->invalidate();
 }
@@ -171,9 +175,7 @@ void ViewCanvas::revealSelection() {
 }
 
 void ViewCanvas::reveal(TokenIndex token) {
-    const Viewport viewport =
-        viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
-    if (const auto scroll = m_view.scrollTo(input(), viewport, token);
+    if (const auto scroll = m_view.scrollTo(input(), viewport(), token);
         scroll && !positionOfToken(m_canvas->scene(), token))
         m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Scroll"));
 }
@@ -184,9 +186,7 @@ void ViewCanvas::followFocus() {
         if (now.focus.hovered < 0)
             m_peek.reset();
         else if (!positionOfToken(m_canvas->scene(), now.focus.hovered))
-            m_peek = m_view.scrollTo(
-                now, viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale),
-                now.focus.hovered);
+            m_peek = m_view.scrollTo(now, viewport(), now.focus.hovered);
     }
     m_canvas->invalidate();
 }
@@ -230,13 +230,13 @@ void ViewCanvas::invalidate() {
 
 void ViewCanvas::invalidateChanged() {
     if (!isVisible() || !m_pictured) return invalidate();
-    const DrawnView now = drawn();
-    const double scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
-    const auto range = shownRange(m_workbench.session(), m_view);
-    if (!m_pictured->isOf(m_view, now.input, now.options, range, scroll)) {
+    DrawnView shown = drawn();
+    const Viewport at = viewport();
+    auto now = std::make_unique<Pictured>(std::move(shown.input), std::move(shown.options), at.range, at.scroll);
+    if (!m_pictured->isOf(m_view, *now)) {
         m_canvas->invalidate();
-        m_pictured = std::make_unique<Pictured>(now.input, now.options, range, scroll); // a step is told for each pane
-        emit drawnChanged(); // a frame that is already due draws the new picture before the queued refresh
+        m_pictured = std::move(now); // a step is told for each pane
+        emit drawnChanged();         // a frame that is already due draws the new picture before the queued refresh
     }
     refreshSoon();
 }

@@ -68,6 +68,7 @@ protected:
 private:
     Scene sceneFor(double width, double height);
     Viewport viewportFor(double width, double height) const;
+    Viewport viewport() const; ///< of the whole canvas
     DrawnView drawn() const;
     ViewInput input() const { return drawn().input; }
     ParameterValues options() const { return viewOptions(m_workbench.session(), m_view); }

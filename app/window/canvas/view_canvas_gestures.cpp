@@ -140,9 +140,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         }
     }
     if (pick.kind == PickId::Kind::Handle) { // a scroll bar or a small map goes where it is clicked
-        const double scale = appearance().scale;
-        const auto change =
-            m_view.draggedTo(input(), options(), m_canvas->scene(), pick, {at.x() / scale, at.y() / scale});
+        const auto change = m_view.draggedTo(input(), options(), m_canvas->scene(), pick, m_canvas->toScene(at));
         if (change && (change->scroll || change->range)) return applyChange(*change);
     }
     if (pick.kind != PickId::Kind::Token) {
@@ -176,16 +174,14 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
 }
 
 bool ViewCanvas::selectGroup(const QPointF& at) {
-    const double scale = appearance().scale;
-    const auto tokens = m_view.tokensAt(input(), options(), m_canvas->scene(), {at.x() / scale, at.y() / scale});
+    const auto tokens = m_view.tokensAt(input(), options(), m_canvas->scene(), m_canvas->toScene(at));
     if (!tokens.empty()) select(m_workbench, tokens);
     return !tokens.empty();
 }
 
 PointFacts ViewCanvas::factsAt(const QPointF& at) const {
-    const double scale = appearance().scale;
     const DrawnView shown = drawn();
-    return m_view.factsAt(shown.input, shown.options, m_canvas->scene(), {at.x() / scale, at.y() / scale});
+    return m_view.factsAt(shown.input, shown.options, m_canvas->scene(), m_canvas->toScene(at));
 }
 
 bool ViewCanvas::follow(const PointFacts& facts) {
@@ -323,7 +319,7 @@ void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finish
 void ViewCanvas::frameSelection() {
     const auto& selected = m_workbench.session().selected;
     if (selected.empty()) return;
-    Viewport viewport = viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
+    Viewport viewport = this->viewport();
     if (const auto scroll = m_view.scrollTo(input(), viewport, selected[selected.size() / 2]))
         return m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Frame"));
     Scene scene = m_canvas->scene();
