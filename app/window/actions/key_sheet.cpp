@@ -51,13 +51,13 @@ Group mouse() {
          {QObject::tr("slider: double click"), QObject::tr("back to the default")}}};
 }
 
-int addGroup(QGridLayout* grid, int row, int column, const Group& group) {
-    grid->addWidget(roleLabel(group.title, "section"), row++, column, 1, 2);
+int addGroup(QGridLayout* grid, int row, const Group& group) {
+    grid->addWidget(roleLabel(group.title, "section"), row++, 0, 1, 2);
     for (const auto& [keys, meaning] : group.rows) {
-        QLabel* label = added(grid, numberLabel(12, QFont::Medium), row, column);
+        QLabel* label = added(grid, numberLabel(12, QFont::Medium), row, 0);
         label->setText(keys);
         label->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-        grid->addWidget(roleLabel(meaning, "fact"), row++, column + 1);
+        grid->addWidget(roleLabel(meaning, "fact"), row++, 1);
     }
     grid->setRowMinimumHeight(row, px(8));
     return row + 1;
@@ -89,7 +89,7 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
             grid->setVerticalSpacing(px(3));
             row = 0;
         }
-        row = addGroup(grid, row, 0, group);
+        row = addGroup(grid, row, group);
         grid->setRowStretch(row, 1);
         grid->setRowStretch(row - 1, 0);
     }

@@ -10,8 +10,7 @@ CaptureCaption::CaptureCaption(Workbench& workbench, int number, QWidget* parent
     : ElidedLabel("fact", Qt::ElideRight, parent), m_workbench(workbench), m_number(number) {
     setObjectName(QString("captureCaption%1").arg(number));
     setContentsMargins(px(10), px(2), px(6), px(2));
-    connect(&m_workbench, &Workbench::sessionChanged, this, &CaptureCaption::refresh);
-    connect(&m_workbench, &Workbench::captureChanged, this, &CaptureCaption::refresh);
+    m_workbench.tell(this, &CaptureCaption::refresh, &Workbench::sessionChanged, &Workbench::captureChanged);
     refresh();
 }
 

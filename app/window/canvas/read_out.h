@@ -5,7 +5,6 @@
 #include <QFrame>
 
 class QGridLayout;
-class QLabel;
 
 namespace kvscope {
 

@@ -15,6 +15,8 @@
 #include <QTimer>
 #include <QWidgetAction>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -144,11 +146,7 @@ void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const P
     addQuestion(menu, workbench, view, spec);
 }
 
-std::string joined(const std::vector<std::string>& files) {
-    std::string text;
-    for (const std::string& file : files) text += (text.empty() ? "" : ";") + file;
-    return text;
-}
+std::string joined(const std::vector<std::string>& files) { return fmt::format("{}", fmt::join(files, ";")); }
 
 /// Asks for files: a table replaces the previous one, captures are added to the list.
 void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
@@ -195,11 +193,12 @@ QString chipText(const Workbench& workbench, const ParameterSpec& spec, const Pa
     return {};
 }
 
-/// Greys an option that depends on another option's value and names that value.
-void greyIfIdle(QAction* entry, const View& view, const ParameterValues& values, const ParameterSpec& spec) {
+/// Greys the entry or chip of an option that depends on another option's value, and names that value. False: it did.
+bool greyIfIdle(auto* control, const View& view, const ParameterValues& values, const ParameterSpec& spec) {
     const std::string why = whyIdle(view, values, spec.id);
-    entry->setEnabled(why.empty());
-    entry->setToolTip(fromUtf8(why.empty() ? spec.help : why));
+    control->setEnabled(why.empty());
+    control->setToolTip(fromUtf8(why.empty() ? spec.help : why));
+    return why.empty();
 }
 
 } // namespace
@@ -225,7 +224,7 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
 }
 
 void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
-    std::vector<QPushButton*> chips; // one for each choice; those that act now are shown
+    std::vector<std::pair<const ParameterSpec*, QPushButton*>> chips; // those that act now are shown
     for (const ParameterSpec& spec : *view.card().options) {
         if (spec.kind != ParameterKind::Choice) continue;
         QPushButton* chip = added(row, chipButton({}, "plain", parent));
@@ -235,19 +234,15 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
         menu->setProperty("long", spec.choices.size() > kLongMenu); // before its look is made
         QObject::connect(menu, &QMenu::aboutToShow, chip,
                          [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
-        chips.push_back(chip);
+        chips.emplace_back(&spec, chip);
     }
     const auto follow = [chips, &workbench, &view] {
         const ParameterValues values = viewOptions(workbench.session(), view);
         int room = view.card().place == ViewPlace::Model ? kMostModelChips : kMostChips;
-        auto chip = chips.begin();
-        for (const ParameterSpec& spec : *view.card().options) {
-            if (spec.kind != ParameterKind::Choice) continue;
-            const std::string why = whyIdle(view, values, spec.id);
-            (*chip)->setText(chipText(workbench, spec, values));
-            (*chip)->setEnabled(why.empty());
-            (*chip)->setToolTip(fromUtf8(why.empty() ? spec.help : why));
-            (*chip++)->setVisible(why.empty() && room-- > 0);
+        for (const auto& [spec, chip] : chips) {
+            chip->setText(chipText(workbench, *spec, values));
+            const bool acts = greyIfIdle(chip, view, values, *spec);
+            chip->setVisible(acts && room-- > 0);
         }
     };
     QObject::connect(&workbench, &Workbench::sessionChanged, parent, follow);

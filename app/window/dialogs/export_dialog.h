@@ -6,12 +6,9 @@
 
 #include <QDialog>
 
-class QWidget;
-
 namespace kvscope {
 
 class NoticeStrip;
-class ViewCanvas;
 struct SavedLive;
 
 /// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with its

@@ -12,6 +12,7 @@
 #include "views/common/view_facts.h"
 
 #include <QCheckBox>
+#include <QComboBox>
 #include <QCompleter>
 #include <QDialogButtonBox>
 #include <QFileDialog>
@@ -81,7 +82,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     setWindowTitle(tr("New from text"));
     m_grid = makeLayout<QGridLayout>(this, {16, 12, 16, 12}, 6);
     m_grid->setColumnStretch(1, 1);
-    m_model = new QComboBox(this);
+    m_model = named("liveModel", new QComboBox(this));
     m_model->setEditable(true);
     m_model->setInsertPolicy(QComboBox::NoInsert);
     m_model->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
@@ -97,7 +98,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     m_model->setToolTip(
         tr("A folder, or the name of a model in the Hub's cache of the worker's machine, which the list "
            "holds; nothing is downloaded."));
-    m_python = new QLineEdit(this);
+    m_python = named("livePython", new QLineEdit(this));
     auto* again = named("checkPython", new QPushButton(tr("Check"), this));
     connect(again, &QPushButton::clicked, this, &FromTextDialog::check);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
@@ -108,8 +109,8 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     addRow({}, buildRun());
     m_textSays = addRow(tr("Text"), buildText(), nullptr, "textSays");
     m_grid->setRowStretch(m_grid->rowCount() - 2, 1);
-    addRow(tr("Question"), m_question = new QLineEdit(this));
-    addRow(tr("Expected answer"), m_answer = new QLineEdit(this));
+    addRow(tr("Question"), m_question = named("liveQuestion", new QLineEdit(this)));
+    addRow(tr("Expected answer"), m_answer = named("liveAnswer", new QLineEdit(this)));
     m_answer->setToolTip(tr("Its loss behind every pane's context is measured; may be empty."));
     m_cutSays = addRow(tr("Cut"), buildCut(), nullptr, "cutSays");
     m_cutSays->setTextFormat(Qt::RichText);
@@ -119,18 +120,6 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     m_grid->addWidget(buttons, m_grid->rowCount(), 0, 1, 3);
     connect(buttons, &QDialogButtonBox::accepted, this, &FromTextDialog::open);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
-    for (const auto& [field, name] : {std::pair<QWidget*, const char*>{m_model, "liveModel"},
-                                      {m_python, "livePython"},
-                                      {m_device, "liveDevice"},
-                                      {m_dtype, "liveDtype"},
-                                      {m_text, "liveText"},
-                                      {m_question, "liveQuestion"},
-                                      {m_answer, "liveAnswer"},
-                                      {m_chat, "liveChat"},
-                                      {m_bos, "liveBos"},
-                                      {m_cut, "liveCut"},
-                                      {m_cutNumber, "liveCutNumber"}})
-        field->setObjectName(name);
     fill(first);
     connect(m_model, &QComboBox::currentTextChanged, this, [this](const QString& model) {
         if (model.toStdString() == shippedModel()) m_bos->setChecked(true); // as it was trained

@@ -19,24 +19,23 @@ QLabel* FromTextDialog::addRow(const QString& label, QWidget* field, QWidget* be
     if (beside) m_grid->addWidget(beside, row, 2);
     if (auto* button = qobject_cast<QPushButton*>(beside)) button->setAutoDefault(false);
     if (!said) return nullptr;
-    QLabel* says = added(m_grid, named(said, wrappedLabel({}, "quiet", this)), row + 1, 1, 1, 2);
-    return says;
+    return added(m_grid, named(said, wrappedLabel({}, "quiet", this)), row + 1, 1, 1, 2);
 }
 
 QWidget* FromTextDialog::buildRun() {
     auto* box = new QWidget(this);
     auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 8);
-    m_device = new QComboBox(box);
+    m_device = named("liveDevice", new QComboBox(box));
     m_device->setEditable(true);
     m_device->addItem("cpu");
     m_device->setAccessibleName(tr("Device"));
-    m_dtype = new ChoiceBox(box);
+    m_dtype = named("liveDtype", new ChoiceBox(box));
     m_dtype->setAccessibleName(tr("Type"));
     for (const auto& [text, data] :
          {std::pair{tr("fp32"), "f32"}, {tr("bf16"), "bf16"}, {tr("fp16"), "f16"}, {tr("as stored"), "auto"}})
         m_dtype->addItem(text, data);
-    m_chat = new QCheckBox(tr("Chat template"), box);
-    m_bos = new QCheckBox(tr("Begin with BOS"), box);
+    m_chat = named("liveChat", new QCheckBox(tr("Chat template"), box));
+    m_bos = named("liveBos", new QCheckBox(tr("Begin with BOS"), box));
     m_bos->setToolTip(tr("Though the tokenizer writes none; the chat template has its own."));
     row->addWidget(roleLabel(tr("on"), "fact", box));
     row->addWidget(m_device, 1);
@@ -51,7 +50,7 @@ QWidget* FromTextDialog::buildRun() {
 QWidget* FromTextDialog::buildText() {
     auto* box = new QWidget(this);
     auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 6);
-    m_text = added(row, new QPlainTextEdit(box), 1);
+    m_text = added(row, named("liveText", new QPlainTextEdit(box)), 1);
     m_text->setTabChangesFocus(true);
     m_text->setMinimumHeight(px(64));
     m_text->setAccessibleName(tr("Text"));
@@ -65,14 +64,14 @@ QWidget* FromTextDialog::buildText() {
 QWidget* FromTextDialog::buildCut() {
     auto* box = new QWidget(this);
     auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 8);
-    m_cut = new ChoiceBox(box);
+    m_cut = named("liveCut", new ChoiceBox(box));
     m_cut->setAccessibleName(tr("Cut"));
     for (const auto& [text, data] : {std::pair{tr("behind the text: policies do not see the question"), "default"},
                                      {tr("behind the question: policies see it"), "question"},
                                      {tr("before the last tokens:"), "last:"},
                                      {tr("at token:"), ""}})
         m_cut->addItem(text, data);
-    m_cutNumber = new QSpinBox(box);
+    m_cutNumber = named("liveCutNumber", new QSpinBox(box));
     m_cutNumber->setRange(1, 1'000'000);
     m_cutNumber->setValue(64);
     m_cutNumber->setAccessibleName(tr("Tokens"));

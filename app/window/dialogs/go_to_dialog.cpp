@@ -66,8 +66,7 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
 QLineEdit* GoToDialog::field(const char* name, const QString& label, int row) {
     auto* grid = static_cast<QGridLayout*>(layout());
     grid->addWidget(roleLabel(label, "fact", this), row, 0);
-    QLineEdit* edit = added(grid, named(name, numberField(92, label, this)), row, 1);
-    return edit;
+    return added(grid, named(name, numberField(92, label, this)), row, 1);
 }
 
 bool GoToDialog::refuse(QLineEdit* field, const QString& why) {

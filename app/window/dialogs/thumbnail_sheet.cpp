@@ -46,9 +46,8 @@ ThumbnailSheet::ThumbnailSheet(Workbench& workbench, const TextService& text, QW
     connect(&m_next, &QTimer::timeout, this, &ThumbnailSheet::drawNext);
     m_nothing = roleLabel(tr("Nothing answers to this."), "fact", m_body);
     connect(m_search, &QLineEdit::textChanged, this, &ThumbnailSheet::arrange);
-    for (const auto signal : {&Workbench::sessionChanged, &Workbench::captureChanged})
-        connect(&m_workbench, signal, this, &ThumbnailSheet::outdate);
-    connect(&m_workbench, &Workbench::panesChanged, this, &ThumbnailSheet::outdate);
+    m_workbench.tell(this, &ThumbnailSheet::outdate, &Workbench::sessionChanged, &Workbench::captureChanged,
+                     &Workbench::panesChanged);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_data.clear(); });
 }
 
