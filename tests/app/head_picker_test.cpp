@@ -96,6 +96,16 @@ private slots:
         QCOMPARE(picker.place(), std::pair(5, 1));
     }
 
+    void withoutACaptureArrowsGoNowhere() {
+        Picker picker;
+        picker.bench->closeCapture();
+        picker.executor.runAll();
+        QVERIFY(!picker.bench->capture());
+        picker.widget.setFocus();
+        QTest::keyClick(&picker.widget, Qt::Key_Down);
+        QVERIFY(picker.widget.accessibleDescription().isEmpty());
+    }
+
     void saysWhatIsKnownOfAHead() {
         Picker picker;
         QVERIFY2(picker.toolTipAt(picker.cell(2, 1)).contains("layer 2, KV head 1"), qPrintable(QToolTip::text()));

@@ -219,6 +219,7 @@ void HeadPicker::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void HeadPicker::keyPressEvent(QKeyEvent* event) {
+    if (!m_workbench.capture()) return QWidget::keyPressEvent(event);
     Cell cell = chosen();
     switch (event->key()) {
     case Qt::Key_Left: --cell.column; break;
@@ -244,11 +245,7 @@ bool HeadPicker::event(QEvent* event) {
     if (event->type() != QEvent::ToolTip) return QWidget::event(event);
     auto* help = static_cast<QHelpEvent*>(event);
     const Cell cell = cellAt(help->pos());
-    if (cell.row < 0) {
-        QToolTip::hideText();
-        return true;
-    }
-    QToolTip::showText(help->globalPos(), factOf(cell), this);
+    QToolTip::showText(help->globalPos(), cell.row < 0 ? QString() : factOf(cell), this); // an empty one hides it
     return true;
 }
 
