@@ -76,6 +76,18 @@ private slots:
         }
     }
 
+    /// Its field goes while it is not confirmed, and the next policy has a parameter of that name, too.
+    void whatIsTypedForAPolicyIsNotTakenByTheNext() {
+        Fields open;
+        const auto choose = [&](const char* spec) {
+            open.bench.change([&](Session& s) { s.panes[0].policy = PolicySpec::parse(spec); }, "Policy");
+        };
+        choose("compactor");
+        open.type(open.window.policyPanel()->parameters()->row("protect_first")->findChild<QLineEdit*>(), "7");
+        choose("keydiff");
+        QVERIFY(open.bench.session().panes[0].policy == PolicySpec::parse("keydiff"));
+    }
+
     void aDecimalCommaIsRefused() {
         Fields open;
         for (const char* typed : {"0,25", "25,5%", "1,00", "0,250"}) {

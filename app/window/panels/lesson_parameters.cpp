@@ -85,13 +85,17 @@ void LessonParameters::showBudget(ParameterRow& row) {
     row.showValue(values, before);
 }
 
-void LessonParameters::refresh() {
+const PolicySpec* LessonParameters::activePolicy() const {
     const Session& session = m_workbench.session();
     const auto active = static_cast<std::size_t>(session.activePane);
     const bool runs = active < session.panes.size() && session.panes[active].recordedPath.empty();
-    setVisible(runs && !m_names.empty());
-    if (!runs) return;
-    const PolicySpec& policy = session.panes[active].policy;
+    return runs ? &session.panes[active].policy : nullptr;
+}
+
+void LessonParameters::refresh() {
+    setVisible(activePolicy() && !m_names.empty());
+    if (!activePolicy()) return;
+    const PolicySpec policy = *activePolicy(); // what is typed last may change the session when its row is hidden
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
     const auto& table = policyById(policy.policy).card().parameters;
     if (table.get() != m_table) {
@@ -109,7 +113,10 @@ void LessonParameters::refresh() {
 }
 
 void LessonParameters::rebuild(const ParameterTable& table, std::int64_t tokens) {
-    for (ParameterRow* row : m_rows) discard(row);
+    for (ParameterRow* row : m_rows) {
+        row->disconnect(this); // what is being typed is for the policy before
+        discard(row);
+    }
     m_rows.clear();
     for (const std::string& name : m_names) {
         const ParameterTable& from = name == kBudget ? *budgetTable() : table;
@@ -144,8 +151,8 @@ void LessonParameters::edit(const ParameterSpec& spec, const QString& text, bool
             const Budget budget{Budget::Unit::Fraction, values.real(kBudget) / 100};
             return m_workbench.change([&](Session& s) { setBudget(s, budget); }, label, merge);
         }
-        const Session& session = m_workbench.session();
-        ParameterValues values = session.panes[static_cast<std::size_t>(session.activePane)].policy.values;
+        if (!activePolicy()) return; // its row is hidden while it is being typed
+        ParameterValues values = activePolicy()->values;
         values.setText(spec.id, text.toStdString());
         m_workbench.change([&](Session& s) { s.panes[static_cast<std::size_t>(s.activePane)].policy.values = values; },
                            label, merge);

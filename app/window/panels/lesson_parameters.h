@@ -21,6 +21,7 @@ public:
     LessonParameters(Workbench& workbench, const Lesson& lesson, QWidget* parent);
 
 private:
+    const PolicySpec* activePolicy() const; ///< null: no pane, or a recorded list
     void refresh();
     void rebuild(const ParameterTable& table, std::int64_t tokens);
     void edit(const ParameterSpec& spec, const QString& text, bool dragging);

@@ -78,6 +78,7 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
 void ParameterPanel::rebuild(std::int64_t tokens) {
     for (QWidget* old : findChildren<QWidget*>(QRegularExpression("parameter(Row|Fold)"), Qt::FindDirectChildrenOnly)) {
         m_layout->removeWidget(old);
+        old->disconnect(this); // what is being typed is for the policy before
         discard(old);
         old->setObjectName({});
     }

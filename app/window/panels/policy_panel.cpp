@@ -99,7 +99,7 @@ void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, co
                                const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
-            if (!s.panes.empty()) edit(s.panes[s.activePane]);
+            if (!s.panes.empty() && s.panes[s.activePane].recordedPath.empty()) edit(s.panes[s.activePane]);
         },
         label, mergeKey);
 }
@@ -127,7 +127,7 @@ void PolicyPanel::refresh() {
         return;
     }
     const PaneData pane = m_workbench.viewInput().panes[session.activePane];
-    const SessionPane& spec = session.panes[session.activePane];
+    const SessionPane spec = session.panes[session.activePane]; // a field that is hidden may change the session
     const bool recorded = !spec.recordedPath.empty();
     m_badge->show(pane.letter, pane.policyId);
     m_title->setFullText(fromUtf8(pane.policyName));
