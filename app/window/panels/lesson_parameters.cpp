@@ -100,11 +100,12 @@ void LessonParameters::refresh() {
     const auto& table = policyById(policy.policy).card().parameters;
     if (table.get() != m_table) {
         m_table = table.get();
-        rebuild(*table, tokens);
+        rebuild(*table);
         setVisible(!m_rows.empty());
     }
     const ParameterValues variant = specOfVariant(policy.policy, policy.variant).values;
     for (ParameterRow* row : m_rows) {
+        row->setTokens(tokens);
         if (row->id() == kBudget)
             showBudget(*row);
         else
@@ -112,7 +113,7 @@ void LessonParameters::refresh() {
     }
 }
 
-void LessonParameters::rebuild(const ParameterTable& table, std::int64_t tokens) {
+void LessonParameters::rebuild(const ParameterTable& table) {
     for (ParameterRow* row : m_rows) {
         row->disconnect(this); // what is being typed is for the policy before
         discard(row);
@@ -122,7 +123,7 @@ void LessonParameters::rebuild(const ParameterTable& table, std::int64_t tokens)
         const ParameterTable& from = name == kBudget ? *budgetTable() : table;
         const auto spec = std::ranges::find(from, name, &ParameterSpec::id);
         if (spec == from.end()) continue;
-        auto* row = new ParameterRow(*spec, tokens, this);
+        auto* row = new ParameterRow(*spec, this);
         connect(row, &ParameterRow::edited, this,
                 [this, spec = *spec](const QString& text, bool dragging) { edit(spec, text, dragging); });
         connect(row, &ParameterRow::resetWanted, this,

@@ -23,7 +23,7 @@ public:
 private:
     const PolicySpec* activePolicy() const; ///< null: no pane, or a recorded list
     void refresh();
-    void rebuild(const ParameterTable& table, std::int64_t tokens);
+    void rebuild(const ParameterTable& table);
     void edit(const ParameterSpec& spec, const QString& text, bool dragging);
     void reset(const ParameterSpec& spec, const QString& text, bool dragging);
     void showBudget(ParameterRow& row);

@@ -66,7 +66,7 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
     m_variant = variant;
     if (table != m_table) {
         m_table = table;
-        rebuild(tokens);
+        rebuild();
     }
     for (ParameterRow* row : m_rows) {
         row->setTokens(tokens);
@@ -75,7 +75,7 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
     arrange();
 }
 
-void ParameterPanel::rebuild(std::int64_t tokens) {
+void ParameterPanel::rebuild() {
     for (QWidget* old : findChildren<QWidget*>(QRegularExpression("parameter(Row|Fold)"), Qt::FindDirectChildrenOnly)) {
         m_layout->removeWidget(old);
         old->disconnect(this); // what is being typed is for the policy before
@@ -89,11 +89,11 @@ void ParameterPanel::rebuild(std::int64_t tokens) {
     for (const ParameterSpec& spec : *m_table)
         if (spec.place > 0) few.push_back(&spec);
     std::ranges::sort(few, {}, &ParameterSpec::place);
-    for (const ParameterSpec* spec : few) addRow(*spec, tokens);
+    for (const ParameterSpec* spec : few) addRow(*spec);
     for (const Stage stage : {Stage::Features, Stage::Combine, Stage::Select}) {
         addFold(stage);
         for (const ParameterSpec& spec : *m_table)
-            if (spec.place == 0 && spec.stage == stage) addRow(spec, tokens);
+            if (spec.place == 0 && spec.stage == stage) addRow(spec);
     }
     QWidget* last = m_search;
     for (int i = 1; i < m_layout->count(); ++i) last = tabAfter(last, m_layout->itemAt(i)->widget()); // 0: the search
@@ -112,8 +112,8 @@ void ParameterPanel::addFold(Stage stage) {
     m_layout->addWidget(fold.head);
 }
 
-void ParameterPanel::addRow(const ParameterSpec& spec, std::int64_t tokens) {
-    auto* row = added(m_layout, named("parameterRow", new ParameterRow(spec, tokens, this)));
+void ParameterPanel::addRow(const ParameterSpec& spec) {
+    auto* row = added(m_layout, named("parameterRow", new ParameterRow(spec, this)));
     for (const auto wanted : {&ParameterRow::edited, &ParameterRow::resetWanted})
         connect(row, wanted, this, [this, row](const QString& text, bool dragging) { tryEdit(row, text, dragging); });
     connect(row, &ParameterRow::editingEnded, this, &ParameterPanel::editingEnded);
@@ -169,8 +169,7 @@ ParameterRow* ParameterPanel::row(const std::string& id) const {
     return found == m_rows.end() ? nullptr : *found;
 }
 
-ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent)
-    : QWidget(parent), m_spec(spec) {
+ParameterRow::ParameterRow(const ParameterSpec& spec, QWidget* parent) : QWidget(parent), m_spec(spec) {
     auto* grid = makeLayout<QGridLayout>(this, {0, 0, 0, appearance().compact ? 2 : 6});
     grid->setHorizontalSpacing(px(6));
     grid->setVerticalSpacing(0);
@@ -194,7 +193,6 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
     m_message = added(grid, wrappedLabel({}, "error", this), 2, 1, 1, 3);
     m_message->setVisible(false);
     setToolTip(helpText());
-    setTokens(tokens);
 }
 
 QString ParameterRow::helpText() const {

@@ -26,11 +26,11 @@ class ParameterRow : public QWidget {
     Q_OBJECT
 
 public:
-    /// `tokens`: number of tokens before the cut, for sliders that end there.
-    ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent = nullptr);
+    explicit ParameterRow(const ParameterSpec& spec, QWidget* parent = nullptr);
 
     const ParameterSpec& spec() const { return m_spec; }
     const std::string& id() const { return m_spec.id; }
+    /// Number of tokens before the cut, for sliders that end there.
     void setTokens(std::int64_t tokens);
     /// `variant`: what reset gives back, where the slider has its tick, and from which a changed value differs.
     void showValue(const ParameterValues& values, const ParameterValues& variant);
@@ -92,9 +92,9 @@ private:
         bool open = false; ///< also for the next policy
     };
 
-    void rebuild(std::int64_t tokens);
+    void rebuild();
     void addFold(Stage stage);
-    void addRow(const ParameterSpec& spec, std::int64_t tokens);
+    void addRow(const ParameterSpec& spec);
     void tryEdit(ParameterRow* row, const QString& text, bool dragging);
     void arrange();
 
