@@ -32,8 +32,9 @@ double bytesPerToken(const CaptureInfo& info) {
 Budget budgetFromText(QString text) {
     if (text.trimmed().startsWith("tau=")) return Budget::parse(text.trimmed().toStdString());
     text = withoutThousands(text.remove(' '));
-    if (text.endsWith('%')) return Budget::parse(QString::number(text.chopped(1).toDouble() / 100).toStdString());
-    bool whole = false;
+    bool isPercent = text.endsWith('%'), whole = false;
+    const double percent = isPercent ? text.chopped(1).toDouble(&isPercent) : 0;
+    if (isPercent) return Budget::parse(QString::number(percent / 100).toStdString());
     text.toLongLong(&whole);
     return Budget::parse((whole ? text + "t" : text).toStdString());
 }
