@@ -6,6 +6,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QSignalBlocker>
 #include <QWheelEvent>
 
 #include <algorithm>
@@ -21,9 +22,8 @@ ValueSlider::ValueSlider(QWidget* parent) : QAbstractSlider(parent) {
     setFocusPolicy(Qt::StrongFocus);
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
     setScale(m_scale);
-    connect(this, &QAbstractSlider::valueChanged, this, [this](int position) {
-        if (!m_showing) emit edited(m_scale.valueAt(position));
-    });
+    connect(this, &QAbstractSlider::valueChanged, this,
+            [this](int position) { emit edited(m_scale.valueAt(position)); });
 }
 
 bool ValueSlider::event(QEvent* event) {
@@ -36,13 +36,12 @@ bool ValueSlider::event(QEvent* event) {
 }
 
 void ValueSlider::setScale(const SliderScale& scale) {
-    m_showing = true;
+    const QSignalBlocker shown(this);
     const bool isNew = std::exchange(m_scale, scale) != scale;
     const int positions = scale.positions();
     setRange(0, positions);
     setSingleStep(std::max(1, positions / 100));
     setPageStep(std::max(1, positions / 10));
-    m_showing = false;
     if (isNew) update();
 }
 
@@ -51,9 +50,8 @@ void ValueSlider::setDefault(std::optional<double> value) {
 }
 
 void ValueSlider::showValue(double value) {
-    m_showing = true;
+    const QSignalBlocker shown(this);
     setValue(m_scale.positionOf(value));
-    m_showing = false;
 }
 
 QSize ValueSlider::sizeHint() const { return {px(200), px(24)}; }

@@ -70,7 +70,7 @@ private:
 
     SliderScale m_scale;
     std::optional<double> m_default;
-    bool m_showing = false, m_isWheeled = false;
+    bool m_isWheeled = false;
 };
 
 } // namespace kvscope
