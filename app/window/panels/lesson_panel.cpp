@@ -47,19 +47,15 @@ LessonPanel::LessonPanel(Workbench& workbench, const std::vector<LessonFile>& le
     : QWidget(parent), m_workbench(workbench), m_lessons(lessons), m_progress(progress) {
     setObjectName("panelBody");
     m_column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0});
-    connect(&m_workbench, &Workbench::sessionChanged, this, &LessonPanel::refresh);
-    connect(&m_workbench, &Workbench::captureChanged, this, [this] { // the lesson may have been opened again
-        m_progress = {};
-        m_body->setProperty("outdated", true);
-        refresh();
-    });
+    connect(&m_workbench, &Workbench::sessionChanged, this, [this] { refresh(); });
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] { refresh(true); });
     connect(&m_workbench, &Workbench::cursorChanged, this, &LessonPanel::followStops);
     refresh();
 }
 
-void LessonPanel::refresh() {
+void LessonPanel::refresh(bool isAfresh) {
     const std::string& source = m_workbench.session().lesson;
-    const bool isNew = source != m_progress.lesson || (m_body && m_body->property("outdated").toBool());
+    const bool isNew = isAfresh || source != m_progress.lesson;
     if (isNew || !m_body) {
         if (isNew) m_progress = {.lesson = source};
         clear();

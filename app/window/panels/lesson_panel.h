@@ -43,7 +43,7 @@ signals:
     void lessonWanted(int by); ///< the next lesson, or the one before; 0: the first
 
 private:
-    void refresh();
+    void refresh(bool isAfresh = false); ///< a lesson that is opened again, too
     void clear();
     void build();
     void buildModel();
