@@ -70,8 +70,7 @@ void CapturePanel::refreshMeasure() {
 QLabel* CapturePanel::addFact(QGridLayout* grid, const QString& name) {
     const int row = grid->rowCount();
     grid->addWidget(roleLabel(name, "fact", this), row, 0);
-    QLabel* value = added(grid, numberLabel(12, QFont::Normal, this), row, 1);
-    return value;
+    return added(grid, numberLabel(12, QFont::Normal, this), row, 1);
 }
 
 void CapturePanel::refreshFacts() {

@@ -96,12 +96,11 @@ void DecisionBlock::refresh() {
     if (pane && !pane->result) pane = nullptr;
     TokenIndex token = input.focus.hovered;
     if (token < 0 && !input.focus.selected.empty()) token = input.focus.selected.front();
-    m_facts->setVisible(pane && token >= 0);
-    m_token->setVisible(m_facts->isVisibleTo(this));
-    m_verdict->setVisible(m_facts->isVisibleTo(this));
-    m_sentence->setVisible(m_facts->isVisibleTo(this));
-    m_hint->setVisible(!m_facts->isVisibleTo(this));
-    if (!pane || token < 0) return offerFlip(0, false);
+    const bool isExplained = pane && token >= 0;
+    m_hint->setVisible(!isExplained);
+    for (QWidget* part : std::initializer_list<QWidget*>{m_facts, m_token, m_verdict, m_sentence})
+        part->setVisible(isExplained);
+    if (!isExplained) return offerFlip(0, false);
     m_token->setFullText(QString("%1  “%2”").arg(countText(token), fromUtf8(tokenText(input, token))));
     if (token >= pane->result->visible) {
         offerFlip(0, false);

@@ -11,9 +11,14 @@
 
 namespace kvscope {
 
+namespace {
+
 constexpr const char* kAnsweredKey = "lessons/answered";
 
+/// Titles of the lessons whose answers the reader has seen.
 QStringList answeredLessons() { return QSettings().value(kAnsweredKey).toStringList(); }
+
+} // namespace
 
 void markAnswered(const Lesson& lesson) {
     const QStringList answered = answeredLessons();
@@ -56,10 +61,9 @@ void LessonList::refresh() {
         m_rows->addWidget(rowOf(file, &file == open, isAnswered(file)));
     }
     if (m_lessons.empty()) {
-        QLabel* none = wrappedLabel(tr("The lessons were not found: an installed program has them in ../share/kvscope, "
-                                       "seen from its own folder."),
-                                    "quiet", this);
-        m_rows->addWidget(none);
+        m_rows->addWidget(wrappedLabel(tr("The lessons were not found: an installed program has them in "
+                                          "../share/kvscope, seen from its own folder."),
+                                       "quiet", this));
     }
     if (auto* row = focusedRow.isEmpty() ? nullptr : findChild<QPushButton*>(focusedRow)) row->setFocus();
 }
@@ -74,15 +78,14 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open, bool answered) {
                   paper = fromUtf8(file.lesson.paper); // a narrow row cuts the title
     row->setToolTip(paper.isEmpty() ? whole : whole + "\n" + paper);
     row->setFocusPolicy(Qt::TabFocus); // after a click, Space and arrows belong to the steps of the lesson
-    row->setAccessibleName(answered
-                               ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))
-                               : tr("Lesson %1, %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)));
+    row->setAccessibleName(
+        tr(answered ? "Lesson %1, %2, answered" : "Lesson %1, %2").arg(file.lesson.number).arg(whole));
     auto* layout = makeLayout<QHBoxLayout>(row, {8, 0, 8, 0}, 8);
     const Colour ink = open ? chrome().paper : chrome().text1;
     QLabel* number = numberLabel(11, QFont::Normal, row);
     number->setText(QString::number(file.lesson.number));
     auto* title = new ElidedLabel("label", Qt::ElideRight, row);
-    title->setFullText(fromUtf8(file.lesson.title));
+    title->setFullText(whole);
     for (QLabel* label : {number, static_cast<QLabel*>(title)}) {
         label->setStyleSheet(label->styleSheet() + QString("color: %1;").arg(qColor(ink).name()));
         label->setAttribute(Qt::WA_TransparentForMouseEvents);

@@ -29,8 +29,7 @@ private:
     std::string m_shown;
 };
 
-/// The titles of the lessons whose answers the reader has seen, kept in the settings.
-QStringList answeredLessons();
+/// The reader has seen the lesson's answer; kept in the settings.
 void markAnswered(const Lesson& lesson);
 
 } // namespace kvscope

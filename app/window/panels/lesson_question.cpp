@@ -43,9 +43,7 @@ LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, Lesso
     m_show->setEnabled(m_progress.predicted >= 0);
     m_show->setToolTip(tr("Choose first. The answer is computed from what is shown."));
     m_answer->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    for (QWidget* part :
-         {static_cast<QWidget*>(m_show), static_cast<QWidget*>(m_verdict), static_cast<QWidget*>(m_answer)})
-        column->addWidget(part);
+    for (QWidget* part : std::initializer_list<QWidget*>{m_show, m_verdict, m_answer}) column->addWidget(part);
     connect(m_choices, &QButtonGroup::idClicked, this, [this](int choice) {
         m_progress.predicted = choice;
         m_show->setEnabled(true);

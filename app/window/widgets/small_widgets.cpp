@@ -54,10 +54,7 @@ QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
     return label;
 }
 
-QFrame* separatorLine(QWidget* parent) {
-    auto* line = named("separator", new QFrame(parent));
-    return line;
-}
+QFrame* separatorLine(QWidget* parent) { return named("separator", new QFrame(parent)); }
 
 QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent) {
     auto* button = new QToolButton(parent);
