@@ -123,8 +123,7 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
 
 void FidelityBlock::refreshSecond() {
     const SecondWorkbench& second = m_workbench.second();
-    for (QWidget* widget : {static_cast<QWidget*>(m_caption), static_cast<QWidget*>(m_secondCaption),
-                            static_cast<QWidget*>(m_secondFacts)})
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_caption, m_secondCaption, m_secondFacts})
         widget->setVisible(second.isOpen());
     if (!second.isOpen()) return;
     const auto [input, options, isOutdated] = second.drawnPane(second.session().activePane);

@@ -45,6 +45,27 @@ std::vector<HeadColours::Number> errorNumbers() {
     return numbers;
 }
 
+/// The bar with ticks and numbers below it, in the painter's font.
+void drawColourBar(QPainter& painter, const QRectF& bar, const HeadColours& colours) {
+    const Theme& theme = chrome();
+    for (int x = 0; x < qRound(bar.width()); ++x)
+        painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()),
+                         qColor(colours.colourAt((x + 0.5) / bar.width())));
+    const QFontMetricsF metrics = painter.fontMetrics();
+    const double top = bar.bottom() + px(kTickLength);
+    const std::vector<HeadColours::Number> numbers = colours.numbers();
+    for (const PlacedNumber& number : placeNumbers(numbers, bar.width(), px(kNumberGap), [&](const QString& text) {
+             return metrics.horizontalAdvance(text);
+         })) {
+        const double x = std::clamp(bar.left() + number.tick, bar.left() + 0.5, bar.right() - 0.5);
+        painter.setPen(qColor(theme.axis));
+        painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, top));
+        painter.setPen(qColor(theme.text3));
+        painter.drawText(QRectF(bar.left() + number.left, top, number.width, metrics.height()),
+                         Qt::AlignLeft | Qt::AlignTop | Qt::TextDontClip, number.text);
+    }
+}
+
 } // namespace
 
 HeadPicker::HeadPicker(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
@@ -288,26 +309,6 @@ std::vector<PlacedNumber> placeNumbers(std::span<const HeadColours::Number> numb
         if (isFree) placed.push_back({tick, left, width, number.text});
     }
     return placed;
-}
-
-void drawColourBar(QPainter& painter, const QRectF& bar, const HeadColours& colours) {
-    const Theme& theme = chrome();
-    for (int x = 0; x < qRound(bar.width()); ++x)
-        painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()),
-                         qColor(colours.colourAt((x + 0.5) / bar.width())));
-    const QFontMetricsF metrics = painter.fontMetrics();
-    const double top = bar.bottom() + px(kTickLength);
-    const std::vector<HeadColours::Number> numbers = colours.numbers();
-    for (const PlacedNumber& number : placeNumbers(numbers, bar.width(), px(kNumberGap), [&](const QString& text) {
-             return metrics.horizontalAdvance(text);
-         })) {
-        const double x = std::clamp(bar.left() + number.tick, bar.left() + 0.5, bar.right() - 0.5);
-        painter.setPen(qColor(theme.axis));
-        painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, top));
-        painter.setPen(qColor(theme.text3));
-        painter.drawText(QRectF(bar.left() + number.left, top, number.width, metrics.height()),
-                         Qt::AlignLeft | Qt::AlignTop | Qt::TextDontClip, number.text);
-    }
 }
 
 } // namespace kvscope

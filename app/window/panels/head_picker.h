@@ -49,9 +49,6 @@ struct PlacedNumber {
 std::vector<PlacedNumber> placeNumbers(std::span<const HeadColours::Number> numbers, double barWidth, double gap,
                                        const std::function<double(const QString&)>& widthOf);
 
-/// The bar with ticks and numbers below it, in the painter's font.
-void drawColourBar(QPainter& painter, const QRectF& bar, const HeadColours& colours);
-
 /// Layer x KV head in miniature: one cell per head, coloured by the session's measure, hollow until its layer is
 /// computed. Click or arrow keys choose a head.
 class HeadPicker : public QWidget {

@@ -125,7 +125,7 @@ void LessonQuestion::compute() {
         });
     };
     job.failed = [self = QPointer<LessonQuestion>(this)](std::exception_ptr failure) {
-        if (self) self->refuse(fromUtf8(messageOf(failure)));
+        if (self) self->m_verdict->setText(fromUtf8(messageOf(failure)));
     };
     m_workbench.submit(kAnswerSlot, std::move(job));
 }
@@ -158,11 +158,6 @@ QString LessonQuestion::explanationOf(const LessonAnswer& answer, bool own) cons
         return answer.choice == m_lesson.claim ? fromUtf8(answer.text)
                                                : tr("The lesson explains another choice than the number falls into.");
     return m_atStop ? tr("This is the number at this stop.") : tr("This is the number of what you have set yourself.");
-}
-
-void LessonQuestion::refuse(const QString& why) {
-    m_verdict->setText(why);
-    m_answer->clear();
 }
 
 } // namespace kvscope

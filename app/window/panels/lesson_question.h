@@ -45,7 +45,6 @@ private:
     void compute();
     void show(const LessonAnswer& answer);
     QString explanationOf(const LessonAnswer& answer, bool own) const;
-    void refuse(const QString& why);
     bool isOwnCase() const { return hasCaseOf(m_workbench.session(), m_lesson.asked); }
 
     Workbench& m_workbench;

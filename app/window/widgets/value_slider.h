@@ -37,7 +37,6 @@ public:
     explicit ValueSlider(QWidget* parent = nullptr);
 
     void setScale(const SliderScale& scale);
-    const SliderScale& scale() const { return m_scale; }
     void setDefault(std::optional<double> value);
     /// Sets the shown value without emitting `edited`.
     void showValue(double value);
