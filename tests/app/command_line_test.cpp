@@ -156,6 +156,12 @@ private slots:
         QCOMPARE(run({"theory", kSample, "--policy", "keydiff@0.25", "--epsilon", "0", "--out", "no.csv"}).code, 2);
     }
 
+    void aListEndsAtTheLargestNumber() {
+        const Outcome refused =
+            run({"evict", kSample, "--policy", "keydiff@0.1", "--layers", "2147483647", "--out", "no.csv"});
+        QVERIFY(refused.code == 2 && refused.error.contains("2147483647"));
+    }
+
     void evictWritesTheListThatItSays() {
         const QJsonObject list =
             evictJson({"--policy", "keydiff@0.1", "--layers", "0,2-3", "--kv-heads", "0", "--scores"}, "a.json");
