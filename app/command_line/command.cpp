@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <set>
@@ -21,6 +20,26 @@
 #include <unistd.h>
 
 namespace kvscope {
+
+namespace {
+
+/// The budget of --retention ("0.25") or --budget ("2048"). Throws Error naming the option.
+Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
+    const bool tokens = unit == Budget::Unit::Tokens;
+    const std::string option = tokens ? "--budget" : "--retention";
+    if (text.empty() || text.back() == 't')
+        throw Error({"'" + text + "' is not a number", option,
+                     tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
+    try {
+        return Budget::parse(tokens ? text + "t" : text);
+    } catch (const Error&) {
+        throw Error({"'" + text + "' is " +
+                         (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
+                     option, tokens ? "Give whole tokens, like --budget 2048" : "For tokens write --budget"});
+    }
+}
+
+} // namespace
 
 CommandContext::CommandContext(std::string commandLine, std::stop_token stop)
     : m_commandLine(std::move(commandLine)), m_stop(std::move(stop)) {}
@@ -193,12 +212,6 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
     return {std::move(capture), layer, spec, *spec.budget, cut, seed, measure, nullptr};
 }
 
-void checkNumber(double value, double least, double most, const std::string& option) {
-    if (!(value >= least && value <= most))
-        throw Error({fmt::format("{} is no value of this option", value), option,
-                     fmt::format("Give a number from {} to {}", least, most)});
-}
-
 void refuseRepeated(const std::vector<std::string>& captures) {
     for (auto capture = captures.begin(); capture != captures.end(); ++capture)
         if (std::any_of(captures.begin(), capture,
@@ -220,23 +233,6 @@ std::vector<std::string> withoutRepeats(std::vector<std::string> texts) {
     texts.erase(end, texts.end());
     return texts;
 }
-
-Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
-    const bool tokens = unit == Budget::Unit::Tokens;
-    const std::string option = tokens ? "--budget" : "--retention";
-    if (text.empty() || text.back() == 't')
-        throw Error({"'" + text + "' is not a number", option,
-                     tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
-    try {
-        return Budget::parse(tokens ? text + "t" : text);
-    } catch (const Error&) {
-        throw Error({"'" + text + "' is " +
-                         (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
-                     option, tokens ? "Give whole tokens, like --budget 2048" : "For tokens write --budget"});
-    }
-}
-
-std::string numberText(double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); }
 
 namespace {
 

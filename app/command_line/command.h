@@ -111,9 +111,6 @@ void checkHead(int head, int count, const char* kind, const std::string& option,
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
                        const Cut& cut, std::uint64_t seed, bool measure);
 
-/// Throws Error, naming the option, for a number outside the range and for a NaN, which the option parser accepts.
-void checkNumber(double value, double least, double most, const std::string& option);
-
 /// The JSON Schema of resources/schemas with this name, or nothing.
 std::string_view schemaText(std::string_view id);
 
@@ -124,12 +121,6 @@ void refuseRepeated(const std::vector<std::string>& captures);
 std::vector<std::string> splitAtCommas(const std::string& text);
 /// Each text once, where it stands first.
 std::vector<std::string> withoutRepeats(std::vector<std::string> texts);
-
-/// The budget of --retention ("0.25") or --budget ("2048"). Throws Error naming the option.
-Budget parseBudgetOption(const std::string& text, Budget::Unit unit);
-
-/// Shortest text that reads back to the same double; "" for NaN.
-std::string numberText(double value);
 
 /// Expands `--policy A B` to `--policy A --policy B`. A word after a policy counts as one when it begins with a
 /// policy's id and is no file, so captures may stand anywhere. For `plot`, a bare id before the view is taken as the

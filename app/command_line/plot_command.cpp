@@ -57,9 +57,15 @@ Viewport::Range parseRange(const std::string& text) {
     return range;
 }
 
+/// Throws Error, naming the option, for a number outside the range and for a NaN, which the option parser accepts.
+void checkNumber(double value, double least, double most, const std::string& option) {
+    if (!(value >= least && value <= most))
+        throw Error({fmt::format("{} is no value of this option", value), option,
+                     fmt::format("Give a number from {} to {}", least, most)});
+}
+
 std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader& capture) {
-    std::vector<TokenIndex> tokens;
-    for (const int token : parseRangeList(text, "--select")) tokens.push_back(token);
+    std::vector<TokenIndex> tokens = parseRangeList(text, "--select");
     if (!tokens.empty() && tokens.back() >= capture.info().numTokens)
         throw Error({fmt::format("token {} is outside the capture", tokens.back()), "--select",
                      fmt::format("The capture has tokens 0 to {}", capture.info().numTokens - 1)});

@@ -1,10 +1,11 @@
 // Tables that subcommands write, for programs as JSON and for spreadsheets as CSV.
 #include "app/command_line/table_rows.h"
 
-#include "app/command_line/command.h"
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/json/json_text.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -17,7 +18,9 @@ using Json = nlohmann::ordered_json;
 std::string cellText(const Json& value) {
     if (value.is_null()) return {};
     if (value.is_string()) return value.get<std::string>();
-    return value.is_number_float() ? numberText(value.get<double>()) : jsonLine(value);
+    if (!value.is_number_float()) return jsonLine(value);
+    const double number = value.get<double>();
+    return std::isnan(number) ? std::string() : fmt::format("{}", number);
 }
 
 std::string csvText(const std::vector<TableRow>& rows, const std::string& command) {
