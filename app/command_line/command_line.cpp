@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/one_line.h"
 #include "core/base/termination.h"
-#include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
 
@@ -27,6 +26,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -288,25 +288,25 @@ int refuseWords(const std::string& what, const std::vector<std::string>& words) 
 }
 
 int guarded(const CommandContext& context, const std::function<void()>& work) {
+    const auto say = [&](std::string_view message) {
+        context.clearProgress();
+        fmt::print(stderr, "kvscope: {}\n", message);
+    };
     try {
         work();
         context.clearProgress();
         return 0;
     } catch (const Error& error) {
-        context.clearProgress();
-        fmt::print(stderr, "kvscope: {}\n", error.what());
+        say(error.what());
         return kUserError;
     } catch (const Cancelled&) {
-        context.clearProgress();
-        fmt::print(stderr, "kvscope: stopped, nothing was written\n");
+        say("stopped, nothing was written");
         return terminationCode() != 0 ? terminationCode() : kInterrupted;
     } catch (const std::bad_alloc&) {
-        context.clearProgress();
-        fmt::print(stderr, "kvscope: there is not enough memory for this; choose fewer layers or a shorter capture\n");
+        say("there is not enough memory for this; choose fewer layers or a shorter capture");
         return kUserError;
     } catch (const std::exception& failure) {
-        context.clearProgress();
-        fmt::print(stderr, "kvscope: unexpected failure: {}\n", messageText(failure.what()));
+        say("unexpected failure: " + messageText(failure.what()));
         return kInternalError;
     }
 }
