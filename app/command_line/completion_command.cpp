@@ -211,20 +211,19 @@ std::string fishScript(const CLI::App& app) {
 class CompletionCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_app = &app;
         m_command = app.add_subcommand("completion", "print what a shell completes: commands, options, ids and values");
         m_command->add_option("shell", m_shell, "which shell")
             ->required()
             ->check(CLI::IsMember({"bash", "zsh", "fish"}));
     }
     void run(const CommandContext&) override {
-        fmt::print("{}", m_shell == "bash"  ? bashScript(*m_app)
-                         : m_shell == "zsh" ? zshScript(*m_app)
-                                            : fishScript(*m_app));
+        const CLI::App& program = *m_command->get_parent();
+        fmt::print("{}", m_shell == "bash"  ? bashScript(program)
+                         : m_shell == "zsh" ? zshScript(program)
+                                            : fishScript(program));
     }
 
 private:
-    const CLI::App* m_app = nullptr;
     std::string m_shell;
 };
 
@@ -282,13 +281,9 @@ std::string manualPage(const CLI::App& app) {
 class ManCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
-        m_app = &app;
         m_command = app.add_subcommand("man", "print the manual page: kvscope man | man -l -");
     }
-    void run(const CommandContext&) override { fmt::print("{}", manualPage(*m_app)); }
-
-private:
-    const CLI::App* m_app = nullptr;
+    void run(const CommandContext&) override { fmt::print("{}", manualPage(*m_command->get_parent())); }
 };
 
 } // namespace
