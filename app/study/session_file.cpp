@@ -163,6 +163,12 @@ Viewport::Range readRange(const Json& json) {
     return range;
 }
 
+std::map<std::string, Viewport::Range> readRanges(const Json& json) {
+    std::map<std::string, Viewport::Range> ranges;
+    for (const auto& [view, range] : json.items()) ranges[view] = readRange(range);
+    return ranges;
+}
+
 void readCompared(Session& session, const Json& json, const std::string& path) {
     ObjectReader reader(json, path, "compared/");
     reader.with("capture",
@@ -170,9 +176,7 @@ void readCompared(Session& session, const Json& json, const std::string& path) {
     reader.with("selected", [&](const Json& v) { session.compared.selected = fromRuns(v); });
     reader.take("selection_name", session.compared.selectionName);
     reader.take("strip_scroll", session.look.comparedScroll);
-    reader.with("ranges", [&](const Json& v) {
-        for (const auto& [view, range] : v.items()) session.look.comparedRanges[view] = readRange(range);
-    });
+    reader.with("ranges", [&](const Json& v) { session.look.comparedRanges = readRanges(v); });
     session.compared.unknownKeys = reader.rest();
 }
 
@@ -201,9 +205,7 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.take("reduced_motion", look.reducedMotion);
     reader.take("strip_scroll", look.stripScroll);
     reader.with("cursor", [&](const Json& v) { look.cursor = cursorOf(v); });
-    reader.with("ranges", [&](const Json& v) {
-        for (const auto& [view, range] : v.items()) look.ranges[view] = readRange(range);
-    });
+    reader.with("ranges", [&](const Json& v) { look.ranges = readRanges(v); });
     look.unknownKeys = reader.rest();
     return look;
 }
@@ -332,10 +334,7 @@ void readSetting(const std::string& text, Session& session) {
                 setViewOption(session, view, option, value.get<std::string>());
     });
     reader.with("cursor", [&](const Json& v) { session.look.cursor = cursorOf(v); });
-    reader.with("ranges", [&](const Json& v) {
-        session.look.ranges.clear();
-        for (const auto& [view, range] : v.items()) session.look.ranges[view] = readRange(range);
-    });
+    reader.with("ranges", [&](const Json& v) { session.look.ranges = readRanges(v); });
 }
 
 bool isSessionFile(const std::string& path) {
