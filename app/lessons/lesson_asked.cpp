@@ -7,12 +7,16 @@
 
 namespace kvscope {
 
-std::shared_ptr<const RunResult> runOf(const LessonAsked& asked, bool steps) {
+const PaneRequest& paneOf(const LessonAsked& asked) {
     if (asked.pane >= asked.request.panes.size())
         throw Error(
             {fmt::format("the question is about pane {}, which is not there", static_cast<char>('A' + asked.pane)), "",
              "Open the lesson again"});
-    RunRequest run = resolvePane(asked.request.panes[asked.pane]);
+    return asked.request.panes[asked.pane];
+}
+
+std::shared_ptr<const RunResult> runOf(const LessonAsked& asked, bool steps) {
+    RunRequest run = resolvePane(paneOf(asked));
     run.recordSteps = steps;
     return asked.runner.run(run, asked.checkpoint);
 }

@@ -17,7 +17,9 @@ struct LessonAsked {
     const Checkpoint& checkpoint;
 };
 
-/// The pane's result. Throws Error for a pane that is not there.
+/// Throws Error for a pane that is not there, as all do that ask for its numbers.
+const PaneRequest& paneOf(const LessonAsked& asked);
+/// The pane's result.
 std::shared_ptr<const RunResult> runOf(const LessonAsked& asked, bool steps = false);
 std::size_t headOf(const LessonAsked& asked); ///< the KV head
 const LayerInfo& layerOf(const LessonAsked& asked);

@@ -166,9 +166,11 @@ double worstOf(const LessonAsked& asked, const std::string& measure) {
 double neededRetention(const LessonAsked& asked) {
     constexpr double kTolerated = 0.1;
     double needed = 1;
+    PaneRequest pane = paneOf(asked);
     for (int twentieths = 20; twentieths >= 1; --twentieths) {
+        pane.run.budget = {Budget::Unit::Fraction, twentieths / 20.0};
         ViewDataRequest at = asked.request;
-        at.panes[asked.pane].run.budget = {Budget::Unit::Fraction, twentieths / 20.0};
+        at.panes[asked.pane] = pane;
         if (outputErrorOf({asked.runner, at, asked.pane, asked.checkpoint}) > kTolerated) break;
         needed = twentieths / 20.0;
     }
@@ -232,7 +234,7 @@ double answeringRetention(const LessonAsked& asked) {
     const live::LiveAnswers answers(live, live::LiveAnswers::Rounds::None);
     std::vector<LiveRow> rows;
     for (int tenths = 1; tenths < 10; ++tenths) {
-        rows.push_back({.pane = asked.request.panes.at(asked.pane)});
+        rows.push_back({.pane = paneOf(asked)});
         rows.back().pane->run.budget = {Budget::Unit::Fraction, tenths / 10.0};
         sendRow(rows.back(), asked.runner, answers, asked.checkpoint);
     }

@@ -95,8 +95,10 @@ double distortionOf(const LessonAsked& asked, bool drawn) {
     constexpr std::uint64_t kSeeds = 10;
     double sum = 0;
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+        PaneRequest pane = paneOf(asked);
+        pane.run.seed += seed;
         ViewDataRequest at = asked.request;
-        at.panes.at(asked.pane).run.seed += seed;
+        at.panes[asked.pane] = pane;
         const auto log = logOf<LeverageLog>(runOf({asked.runner, at, asked.pane, asked.checkpoint}, true));
         const std::vector<double>& distortion = drawn ? log->distortion : log->topDistortion;
         if (distortion.empty()) throw Error({"this pane's policy draws no rows", "", "Open the lesson again"});

@@ -165,6 +165,7 @@ private slots:
             QVERIFY2(errorAt(i / 20.0) <= 0.1, qPrintable(QString::number(i / 20.0)));
         QVERIFY(errorAt(needed - 0.05) > 0.1);
         QCOMPARE(open.quantity("output_error"), errorAt(needed - 0.05));
+        QVERIFY_THROWS_EXCEPTION(Error, open.quantity("needed_retention", 7)); // a lesson's file may name any pane
     }
 
     void clustersAndWalksAreThoseOfTheLogs() {
