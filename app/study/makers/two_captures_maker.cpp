@@ -16,13 +16,12 @@ namespace {
 
 using Pane = TwoCapturesData::Pane;
 
-class TwoCapturesMaker {
+class TwoCapturesMaker : ViewDataWork {
 public:
     explicit TwoCapturesMaker(const ViewDataWork& work)
-        : m_work(work), m_measure(measureById(work.request.options.choice("measure"))) {}
+        : ViewDataWork(work), m_measure(measureById(request.options.choice("measure"))) {}
 
     ViewDataMaker::Value run() {
-        const ViewDataRequest& request = m_work.request;
         if (!request.compared)
             throw Error({"no second capture is open", "",
                          "Compare with another prompt of the same model (on the command line, --compare-with FILE)"});
@@ -40,30 +39,28 @@ public:
 
 private:
     void addPane(std::size_t index) {
-        const PaneRequest& request = m_work.request.panes[index];
-        const std::size_t count = m_work.request.panes.size();
+        const PaneRequest& asked = request.panes[index];
+        const std::size_t count = request.panes.size();
         Pane pane;
         pane.letter = static_cast<char>('A' + index);
         try {
-            const std::pair runs{resolvePane(request), onCapture(request, m_work.request.compared)};
+            const std::pair runs{resolvePane(asked), onCapture(asked, request.compared)};
             PolicyIdentity identity = policyIdentityOf(runs.first);
             pane.policyId = std::move(identity.policyId);
             pane.policyName = std::move(identity.policyName);
             pane.variant = std::move(identity.variant);
             const std::vector<LayerIndex> layers = layersToRun();
             for (std::size_t i = 0; i < layers.size(); ++i)
-                addLayer(pane, runs, layers[i],
-                         m_work.checkpoint.step(index * layers.size() + i, count * layers.size()));
+                addLayer(pane, runs, layers[i], checkpoint.step(index * layers.size() + i, count * layers.size()));
         } catch (const Error& error) { // a list that one of the captures has not, for one: the other panes go on
-            if (pane.policyName.empty()) pane.policyName = request.recordedPath;
+            if (pane.policyName.empty()) pane.policyName = asked.recordedPath;
             pane.refusal = error.parts().sentence;
         }
         m_data.panes.push_back(std::move(pane));
-        if (index + 1 < count) m_work.deliver(m_data);
+        if (index + 1 < count) deliver(m_data);
     }
 
     std::vector<LayerIndex> layersToRun() const {
-        const ViewDataRequest& request = m_work.request;
         if (request.options.choice("heads") == "layer") return {request.layer};
         std::vector<LayerIndex> layers = {request.layer}; // its numbers first
         for (const LayerInfo& layer : request.capture->info().layers)
@@ -71,23 +68,23 @@ private:
         return layers;
     }
 
-    void addLayer(Pane& pane, std::pair<RunRequest, RunRequest> runs, LayerIndex layer, const Checkpoint& checkpoint) {
+    void addLayer(Pane& pane, std::pair<RunRequest, RunRequest> runs, LayerIndex layer, const Checkpoint& part) {
         runs.first.layer = runs.second.layer = layer;
-        const auto first = m_work.runner.run(runs.first, checkpoint.part(0, 0.4)),
-                   second = m_work.runner.run(runs.second, checkpoint.part(0.4, 0.8));
-        const std::vector<double> a = headValues(m_work.runner, *first, m_measure, checkpoint.part(0.8, 0.9)),
-                                  b = headValues(m_work.runner, *second, m_measure, checkpoint.part(0.9, 1));
+        const auto first = runner.run(runs.first, part.part(0, 0.4)),
+                   second = runner.run(runs.second, part.part(0.4, 0.8));
+        const std::vector<double> a = headValues(runner, *first, m_measure, part.part(0.8, 0.9)),
+                                  b = headValues(runner, *second, m_measure, part.part(0.9, 1));
         for (std::size_t head = 0; head < a.size() && head < b.size(); ++head)
             pane.heads.push_back({layer.value, static_cast<std::int32_t>(head), a[head], b[head]});
         pane.nothingFirst |= balancedNothing(*first);
         pane.nothingSecond |= balancedNothing(*second);
-        if (layer != m_work.request.layer) return;
+        if (layer != request.layer) return;
         pane.tauFirst = first->calibrated;
         pane.tauSecond = second->calibrated;
-        const KvHeadIndex shown = m_work.request.kvHead;
+        const KvHeadIndex shown = request.kvHead;
         pane.keptFirst = meanAttendedTokens(*first, shown);
         pane.keptSecond = meanAttendedTokens(*second, shown);
-        const LayerInfo& info = m_work.request.capture->info().layerInfo(layer);
+        const LayerInfo& info = request.capture->info().layerInfo(layer);
         const auto ofHead = [&](const std::vector<double>& values) {
             return m_data.perQueryHead ? meanOverHeads(values, info, shown) : values.at(shown.value);
         };
@@ -95,7 +92,6 @@ private:
         pane.second = ofHead(b);
     }
 
-    const ViewDataWork& m_work;
     const MeasureCard& m_measure;
     Cut m_cut;
     TwoCapturesData m_data;
