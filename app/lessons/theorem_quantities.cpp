@@ -2,7 +2,6 @@
 // evaluation query by plain loops over one node.
 #include "app/lessons/theorem_quantities.h"
 
-#include "app/study/makers/balance_panes.h"
 #include "core/calibration/calibration.h"
 #include "core/engine/engine.h"
 #include "core/policies/balance/balance_errors.h"

@@ -1,7 +1,6 @@
 // The pane for views of balancing: the active pane, else any pane with such a policy, else an example.
 #include "app/study/makers/balance_panes.h"
 
-#include "core/engine/engine.h"
 #include "core/policies/policy.h"
 
 #include <fmt/format.h>
@@ -64,20 +63,6 @@ ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> 
     shown.run.measure = false;
     shown.run.recordSteps = true;
     return shown;
-}
-
-HostTensor downloadHead(const Engine& engine, const Tensor& tensor, std::int64_t head) {
-    constexpr std::int64_t kRows = 4096;
-    const std::int64_t n = tensor.size(1), d = tensor.size(2);
-    HostTensor out{{n, d}, {}};
-    out.data.reserve(static_cast<std::size_t>(n * d));
-    for (std::int64_t begin = 0; begin < n; begin += kRows) {
-        const std::int64_t end = std::min(n, begin + kRows);
-        const HostTensor part = engine.download(engine.rows(tensor, begin, end));
-        const auto from = part.data.begin() + head * (end - begin) * d;
-        out.data.insert(out.data.end(), from, from + (end - begin) * d);
-    }
-    return out;
 }
 
 } // namespace kvscope

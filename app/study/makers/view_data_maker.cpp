@@ -2,6 +2,7 @@
 #include "app/study/makers/view_data_maker.h"
 
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -79,6 +80,20 @@ std::string ViewDataMaker::key(const ViewDataRequest& request) const {
     key += fmt::format("|{}x{}", request.width, request.height);
     if (const auto& r = request.range) key += fmt::format("|{},{},{},{}", r->xMin, r->xMax, r->yMin, r->yMax);
     return key;
+}
+
+HostTensor downloadHead(const Engine& engine, const Tensor& tensor, std::int64_t head) {
+    constexpr std::int64_t kRows = 4096;
+    const std::int64_t n = tensor.size(1), d = tensor.size(2);
+    HostTensor out{{n, d}, {}};
+    out.data.reserve(static_cast<std::size_t>(n * d));
+    for (std::int64_t begin = 0; begin < n; begin += kRows) {
+        const std::int64_t end = std::min(n, begin + kRows);
+        const HostTensor part = engine.download(engine.rows(tensor, begin, end));
+        const auto from = part.data.begin() + head * (end - begin) * d;
+        out.data.insert(out.data.end(), from, from + (end - begin) * d);
+    }
+    return out;
 }
 
 } // namespace kvscope

@@ -94,6 +94,9 @@ struct ViewDataMaker {
 /// ViewDataMaker::compute of a maker that is a class.
 template <class Maker> ViewDataMaker::Value runMaker(const ViewDataWork& work) { return Maker(work).run(); }
 
+/// One head of a tensor on the engine: [H, n, d] -> [n, d], without a copy of the other heads.
+HostTensor downloadHead(const Engine& engine, const Tensor& tensor, std::int64_t head);
+
 /// The maker of a view's data; null for a view that shows results only.
 const ViewDataMaker* makerFor(const View& view);
 
