@@ -1,6 +1,7 @@
 // Written here because Qt's generator drops clips, aligns texts by the widths of its own fonts and names one of them.
 #include "app/export/svg_scene.h"
 
+#include "app/export/image_pictures.h"
 #include "app/export/painter_scene.h"
 #include "views/scene/scene_builder.h"
 
@@ -99,8 +100,7 @@ public:
         m_body += circle(item.centre, item.radius) + paint(item.fill, item.stroke) + "/>\n";
     }
     void operator()(const ImageItem& item) {
-        m_body += imageElement(
-            item.box, QImage(item.rgba->data(), item.width, item.height, item.width * 4, QImage::Format_RGBA8888));
+        if (item.rgba && item.width > 0 && item.height > 0) m_body += imageElement(item.box, imageOf(item));
     }
     void operator()(const TextItem& item);
     void operator()(const PointCloudItem& item);

@@ -29,7 +29,6 @@ namespace {
 // Logical pixels, 96 to the inch: A4 is 794 by 1,123.
 constexpr double kDotsPerInch = 96, kPageWidth = 794, kPageHeight = 1123, kMargin = 64;
 constexpr double kWidth = kPageWidth - 2 * kMargin, kPicture = 230;
-constexpr std::size_t kRasteriseAbove = 20'000;
 
 enum class Style { Title, Head, Text, Label, Quiet };
 
@@ -73,7 +72,7 @@ public:
     void picture(const Scene& scene) {
         m_painter.save();
         m_painter.translate(kMargin, m_y);
-        paintScene(m_painter, scene, {.rasteriseAbove = kRasteriseAbove});
+        paintScene(m_painter, scene, {.rasteriseAbove = ExportOptions().rasteriseAbove});
         m_painter.restore();
         m_y += scene.height;
     }
