@@ -18,12 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPrinted = 5; // chunks
 
-double LiveNeeds::Row::predicted() const {
-    double sum = 0;
-    for (const std::vector<double>& layer : perHead) sum = std::accumulate(layer.begin(), layer.end(), sum);
-    return sum;
-}
-
 void LiveNeeds::addTo(CLI::App& command) {
     command
         .add_option(
@@ -87,7 +81,7 @@ std::shared_ptr<const AnswerNeedsData> LiveNeeds::data(std::span<const LiveRow> 
                                .policyName = identity.policyName,
                                .error = row.error,
                                .kept = m_rows[i].kept,
-                               .predicted = m_scores ? m_rows[i].predicted() : NAN,
+                               .predicted = sumOfRises(m_rows[i].perHead),
                                .rise = row.expected ? row.expected->nll - data->fullLoss : NAN});
     }
     return data;
@@ -101,8 +95,8 @@ void LiveNeeds::write(Json& table) const {
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
         Json& row = table["rows"][i];
         if (!m_rows[i].kept.empty()) row["chunks_kept"] = m_rows[i].kept;
-        if (!m_scores || m_rows[i].perHead.empty()) continue;
-        row["predicted_rise"] = numberOrNull(m_rows[i].predicted());
+        if (m_rows[i].perHead.empty()) continue;
+        row["predicted_rise"] = numberOrNull(sumOfRises(m_rows[i].perHead));
         for (const std::vector<double>& layer : m_rows[i].perHead) {
             Json& heads = row["per_head"].emplace_back(Json::array());
             for (const double head : layer) heads.push_back(numberOrNull(head));
@@ -131,7 +125,7 @@ void LiveNeeds::print(const TokenTable& tokens, const std::vector<LiveRow>& rows
     fmt::print("\n{:<40}  rise of the loss  predicted, first order\n", "policy");
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
         if (!rows[i + 1].expected) continue; // the table says why
-        const double predicted = m_rows[i].predicted();
+        const double predicted = sumOfRises(m_rows[i].perHead);
         fmt::print("{:<40}  {:+16.4f}  {}\n", shortened(rows[i + 1].pane->run.policy.text(), 40),
                    rows[i + 1].expected->nll - rows.front().expected->nll,
                    std::isfinite(predicted) ? fmt::format("{:+.4f}", predicted) : "-");

@@ -38,8 +38,7 @@ public:
 private:
     struct Row {
         std::vector<double> kept;                 ///< share of each chunk
-        std::vector<std::vector<double>> perHead; ///< predicted rises by layer and KV head
-        double predicted() const;
+        std::vector<std::vector<double>> perHead; ///< predicted rises by layer and KV head; empty without scores
     };
     std::int64_t m_chunk = 0; ///< 0: not asked for
     int m_steps = 0;          ///< 0: not asked for

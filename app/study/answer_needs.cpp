@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace kvscope {
 
@@ -190,6 +191,13 @@ std::vector<std::vector<double>> predictedRises(std::span<const live::LayerSelec
         }
     }
     return rises;
+}
+
+double sumOfRises(const std::vector<std::vector<double>>& predicted) {
+    if (predicted.empty()) return kUnknown;
+    double sum = 0;
+    for (const std::vector<double>& layer : predicted) sum = std::accumulate(layer.begin(), layer.end(), sum);
+    return sum;
 }
 
 } // namespace kvscope

@@ -59,5 +59,7 @@ std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std
 /// Sum of the scores of what each KV head evicts, by layer and KV head: the rise of the loss to first order. NaN where
 /// kept tokens are weighted or query heads keep sets of their own, which the scores do not describe.
 std::vector<std::vector<double>> predictedRises(std::span<const live::LayerSelection> layers, const HostTensor& scores);
+/// Over all layers and KV heads; NaN without any.
+double sumOfRises(const std::vector<std::vector<double>>& predicted);
 
 } // namespace kvscope

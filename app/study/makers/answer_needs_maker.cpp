@@ -6,8 +6,6 @@
 #include "core/base/error.h"
 #include "views/answer_needs/answer_needs_data.h"
 
-#include <numeric>
-
 namespace kvscope {
 
 namespace {
@@ -21,10 +19,7 @@ void fillPane(Data::Pane& pane, const Data& data, const PaneRequest& request, co
         LiveRow row{.pane = request};
         sendRow(row, work.runner, needs.answers(), checkpoint.part(0, 0.8), [&](const auto& layers) {
             pane.kept = keptShares(layers, data.chunks);
-            if (!scores) return;
-            pane.predicted = 0;
-            for (const std::vector<double>& heads : predictedRises(layers, *scores))
-                pane.predicted = std::accumulate(heads.begin(), heads.end(), pane.predicted);
+            if (scores) pane.predicted = sumOfRises(predictedRises(layers, *scores));
         });
         askRows(std::span(&row, 1), needs.answers(), {.mostTokens = 0}, checkpoint.part(0.8, 1));
         pane.error = row.error;
