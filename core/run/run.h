@@ -150,8 +150,8 @@ public:
     /// A layer's tensor on the engine, shared with views (PCA). Role as in the capture.
     Tensor tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                   const Checkpoint& checkpoint) const;
-    /// Cache for expensive results of views (an embedding, log-sum-exps of rows). Keys start with keyOf(capture) and a
-    /// word, as those of the stages start with it and the layer's number; the bytes count against one budget.
+    /// Cache for expensive results of views (an embedding, log-sum-exps of rows). Keys start with keyOf(capture); the
+    /// bytes count against the same budget as the stages.
     StageCache& cache() const;
     std::string keyOf(const std::shared_ptr<const CaptureReader>& capture) const;
 
