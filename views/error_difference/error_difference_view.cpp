@@ -275,8 +275,7 @@ public:
             columns[3] = fmt::format("{} {}", c.below->letter, paneTitle(*c.below));
             for (std::size_t i = 0; i < c.advantage.size(); ++i) {
                 const auto query = static_cast<TokenIndex>(c.firstQuery + static_cast<TokenIndex>(i));
-                rows.push_back({std::to_string(query), tokenText(input, query), fmt::format("{:.9g}", c.ofAbove[i]),
-                                fmt::format("{:.9g}", c.ofBelow[i]), fmt::format("{:.9g}", c.advantage[i])});
+                rows.push_back(tableRow(query, tokenText(input, query), c.ofAbove[i], c.ofBelow[i], c.advantage[i]));
             }
         }
         return tableOf(std::move(columns), std::move(rows));
