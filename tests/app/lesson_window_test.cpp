@@ -3,6 +3,7 @@
 #include "app/window/dialogs/export_dialog.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/parameter_panel.h"
+#include "core/engine/engine.h"
 #include "tests/app/classroom.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
@@ -196,6 +197,11 @@ private slots:
         open.click("lessonAnswerButton");
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
         QVERIFY(open.findingOf("block_timeline").contains("left with the block")); // of what the step has read
+        QString atChange;
+        connect(&open.bench, &Workbench::engineChanged, this, [&] { atChange = open.text("lessonVerdict"); });
+        open.bench.useEngine([] { return makeCpuEngine(1); });
+        QTRY_COMPARE(atChange, QString("Computing…")); // the other engine is asked, too
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
         open.openLesson(kKeydiff);
         QVERIFY(!open.findingOf("attention_map").startsWith("Predict first"));
     }

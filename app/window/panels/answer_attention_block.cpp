@@ -136,6 +136,10 @@ AnswerAttentionBlock::AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs&
     m_note = added(column, wrappedLabel({}, "quiet", this));
     connect(&m_jobs, &LiveAnswerJobs::opened, this, &AnswerAttentionBlock::closed); // the rows are another text's
     connect(&m_jobs, &LiveAnswerJobs::changed, this, &AnswerAttentionBlock::refresh);
+    connect(&m_workbench, &Workbench::engineChanged, this, [this] {
+        m_key.clear();
+        refresh();
+    });
     setVisible(false);
 }
 

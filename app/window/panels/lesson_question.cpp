@@ -49,6 +49,9 @@ LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, Lesso
         m_show->setEnabled(true);
     });
     connect(m_show, &QPushButton::clicked, this, &LessonQuestion::ask);
+    connect(&m_workbench, &Workbench::engineChanged, this, [this] {
+        if (!m_askedKey.empty()) compute();
+    });
     m_workbench.withhold(m_progress.asked ? std::vector<std::string>() : m_lesson.withheld);
     if (m_progress.asked) compute();
 }
