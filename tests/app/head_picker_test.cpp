@@ -70,6 +70,8 @@ private slots:
         QCOMPARE(picker.place(), std::pair(3, 1));
         QTest::mouseClick(&picker.widget, Qt::LeftButton, {}, picker.cell(5, 0));
         QCOMPARE(picker.place(), std::pair(5, 0));
+        QTest::mouseClick(&picker.widget, Qt::RightButton, {}, picker.cell(0, 1));
+        QCOMPARE(picker.place(), std::pair(5, 0));
         QVERIFY(picker.bench->session().queryHead.value < 4); // a query head of that KV head
         QTest::mouseClick(&picker.widget, Qt::LeftButton, {}, picker.cell(0, 1));
         QCOMPARE(picker.place(), std::pair(0, 1));

@@ -232,7 +232,9 @@ void HeadPicker::choose(Cell cell, const QString& mergeKey) {
         tr("Head"), mergeKey);
 }
 
-void HeadPicker::mousePressEvent(QMouseEvent* event) { choose(cellAt(event->position())); }
+void HeadPicker::mousePressEvent(QMouseEvent* event) {
+    if (event->button() == Qt::LeftButton) choose(cellAt(event->position()));
+}
 
 void HeadPicker::mouseMoveEvent(QMouseEvent* event) {
     m_hovered = cellAt(event->position());

@@ -116,7 +116,8 @@ void ValueSlider::mouseReleaseEvent(QMouseEvent*) {
     update(); // the step ends when another begins: this may be the first click of two
 }
 
-void ValueSlider::mouseDoubleClickEvent(QMouseEvent*) {
+void ValueSlider::mouseDoubleClickEvent(QMouseEvent* event) {
+    if (event->button() != Qt::LeftButton) return;
     setSliderDown(false);
     emit resetRequested();
     emit released();
