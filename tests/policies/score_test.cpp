@@ -151,6 +151,10 @@ private slots:
         for (const char* without : {"exact", "balancekv", "subgen", "score", "imported"})
             QVERIFY2(refusalOf(without).contains("there is no feature"), without);
         QVERIFY(refusalOf(std::string(5000, '(') + "snapkv").contains("nested too deeply"));
+        std::string longest = "snapkv";
+        for (int i = 0; i < 1000; ++i) longest += "+1";
+        (void)ScoreExpression::parse(longest);
+        QVERIFY(refusalOf(longest + "+1").contains("At most 1000 operators are read"));
     }
 
     // A formula takes scores alone. What decides which tokens are kept, or when, belongs behind the whole formula.

@@ -19,7 +19,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kMostNested = 100;
+constexpr int kMostNested = 100, kMostOperators = 1000; // trees are walked recursively
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
 struct Function {
@@ -68,7 +68,9 @@ private:
         return there;
     }
 
-    ScoreNode joined(ScoreNode::Kind kind, ScoreNode left, ScoreNode right) const {
+    ScoreNode joined(ScoreNode::Kind kind, ScoreNode left, ScoreNode right) {
+        if (++m_operators > kMostOperators)
+            fail(right.begin, "the formula is too long", fmt::format("At most {} operators are read", kMostOperators));
         ScoreNode node;
         node.kind = kind;
         node.begin = left.begin;
@@ -284,7 +286,7 @@ private:
 
     std::string_view m_text;
     std::size_t m_at = 0;
-    int m_nested = 0;
+    int m_nested = 0, m_operators = 0;
     std::vector<ScoreFeature> m_features;
 };
 
