@@ -12,7 +12,6 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-import h5py
 import numpy as np
 
 from kvscope_capture.attention import AttentionCall, attending_layers, head_sizes, require_prunable
@@ -26,7 +25,7 @@ from kvscope_press.calibration import Row, Setting, add_rows, check_settings
 from kvscope_press.measuring import Losses, answer_loss, end_tokens, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads, without_queries
 from kvscope_press.recorded_selection import RecordedSelection, read_selection
-from kvscope_press.scores import CaptureHead, model_name, same_model
+from kvscope_press.scores import CaptureHead, model_name, opened_capture, same_model
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
 FIELDS += ["simulated"]  # evicts while the prompt is read, on tensors of full attention
@@ -56,25 +55,18 @@ class CapturedTokens:
 
 
 def read_tokens(path: pathlib.Path) -> CapturedTokens:
-    """Errors (CaptureError): not a capture."""
-    try:
-        with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != "kvscope-capture":
-                raise CaptureError("is no capture", str(path), "Write captures with kvscope-capture")
-            if "partial_state" in file.attrs:
-                raise CaptureError("is not whole", str(path), "Go on with kvscope-capture --resume")
-            segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
-            answers = [(b, e) for b, e, kind in segments if kind == SegmentKind.ANSWER]
-            nll = np.asarray(file["tokens/nll"][()], np.float64) if "tokens/nll" in file else None
-            return CapturedTokens(
-                file["tokens/ids"][()].tolist(),
-                str(file.attrs.get("capture_hash", "")),
-                answers,
-                nll if nll is not None and np.isfinite(nll[1:]).any() else None,
-                json.loads(file.attrs.get("self_check", "{}")).get("model_dtype", ""),
-            )
-    except (OSError, KeyError, ValueError) as error:
-        raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
+    """Errors (CaptureError): as opened_capture."""
+    with opened_capture(path) as file:
+        segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
+        answers = [(b, e) for b, e, kind in segments if kind == SegmentKind.ANSWER]
+        nll = np.asarray(file["tokens/nll"][()], np.float64) if "tokens/nll" in file else None
+        return CapturedTokens(
+            file["tokens/ids"][()].tolist(),
+            str(file.attrs.get("capture_hash", "")),
+            answers,
+            nll if nll is not None and np.isfinite(nll[1:]).any() else None,
+            json.loads(file.attrs.get("self_check", "{}")).get("model_dtype", ""),
+        )
 
 
 def check(selection: RecordedSelection, tokens: CapturedTokens, layers: list[int], kv_heads: int) -> None:

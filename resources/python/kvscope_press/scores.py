@@ -8,6 +8,7 @@ import hashlib
 import json
 import pathlib
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 import h5py
@@ -39,23 +40,32 @@ MOST_DIFFERENCE = (0.03, 0.06)
 Scores = npt.NDArray[np.float32]
 
 
+@contextlib.contextmanager
+def opened_capture(path: pathlib.Path) -> Iterator[h5py.File]:
+    """Errors (CaptureError): no capture, a part of one, or one that cannot be read."""
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != "kvscope-capture":
+                raise CaptureError("is no capture", str(path), "Write captures with kvscope-capture")
+            if "partial_state" in file.attrs:
+                raise CaptureError("is not whole", str(path), "Go on with kvscope-capture --resume")
+            yield file
+    except (OSError, KeyError, ValueError) as error:
+        raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
+
+
 class CaptureHead:
     """What scores need of a capture: tokens, cut, layers, KV heads and the keys to recognise the model by."""
 
     def __init__(self, path: pathlib.Path, cut: int | None) -> None:
-        """Errors (CaptureError): no capture, a cut outside it."""
-        try:
-            with h5py.File(path, "r") as file:
-                if file.attrs.get("format") != "kvscope-capture":
-                    raise CaptureError("is no capture", str(path), "Write captures with kvscope-capture")
-                self.ids: list[int] = file["tokens/ids"][()].tolist()
-                segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
-                self.layers = sorted(int(name) for name in file["layers"])
-                self.model_layers, self.kv_heads = int(file.attrs["num_layers"]), int(file.attrs["num_kv_heads"])
-                self.hash = str(file.attrs.get("capture_hash", ""))
-                self.model_dtype = json.loads(file.attrs.get("self_check", "{}")).get("model_dtype", "")
-        except (OSError, KeyError, ValueError) as error:
-            raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
+        """Errors (CaptureError): as opened_capture, a cut outside it."""
+        with opened_capture(path) as file:
+            self.ids: list[int] = file["tokens/ids"][()].tolist()
+            segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
+            self.layers = sorted(int(name) for name in file["layers"])
+            self.model_layers, self.kv_heads = int(file.attrs["num_layers"]), int(file.attrs["num_kv_heads"])
+            self.hash = str(file.attrs.get("capture_hash", ""))
+            self.model_dtype = json.loads(file.attrs.get("self_check", "{}")).get("model_dtype", "")
         self.path, self.cut = path, default_cut(segments, len(self.ids)) if cut is None else cut
         if not 0 < self.cut <= len(self.ids):
             raise CaptureError(

@@ -136,6 +136,11 @@ def test_what_cannot_be_scored_is_refused(
     (tmp_path / "no.h5").write_text("no")
     with pytest.raises(CaptureError, match="cannot be read"):
         CaptureHead(tmp_path / "no.h5", None)
+    shutil.copy(capture, tmp_path / "part.h5")
+    with h5py.File(tmp_path / "part.h5", "a") as file:
+        file.attrs["partial_state"] = "0"
+    with pytest.raises(CaptureError, match="is not whole"):
+        CaptureHead(tmp_path / "part.h5", None)
 
 
 @pytest.mark.parametrize(
