@@ -1,6 +1,7 @@
 // What the answer of a live context needs is asked once; what the panes leave of it follows their budgets.
 #include "app/study/makers/view_data_maker.h"
 
+#include "app/live/live_client.h"
 #include "app/study/answer_needs.h"
 #include "app/study/live_rows.h"
 #include "core/base/error.h"
@@ -24,6 +25,8 @@ void fillPane(Data::Pane& pane, const Data& data, const PaneRequest& request, co
         askRows(std::span(&row, 1), needs.answers(), {.mostTokens = 0}, checkpoint.part(0.8, 1));
         pane.error = row.error;
         if (row.expected) pane.rise = row.expected->nll - data.fullLoss;
+    } catch (const live::WorkerLost&) {
+        throw; // not this pane's fault
     } catch (const Error& error) {
         pane.error = error.what();
     }
