@@ -40,7 +40,7 @@ struct FigureOptions {
 std::pair<double, double> parseSize(const std::string& text) {
     int width = 0, height = 0;
     char rest = 0;
-    if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 ||
+    if (std::sscanf(text.c_str(), "%5dx%5d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 ||
         width > 20000 || height > 20000)
         throw Error({"'" + text + "' is no size of a figure", "--size", "Write it like 900x700; the least is 120x90"});
     return {width, height};
