@@ -363,7 +363,6 @@ private slots:
         std::string text = readWholeFile(path("two.json"));
         text.replace(text.find("\"name\": \"a\""), 11, "\"name\": \"c\"");
         QVERIFY(errorText([&] { readCalibrationFile(file("c.json", text)); }).contains("lack 'a' of a triple"));
-
         const auto capture = captureWithLosses(7, 2); // between the two contexts
         const auto result = run(capture, "snapkv@tau=0.9:" + path("two.json"));
         QCOMPARE(result->calibrated->k, made.fit.k(2));
