@@ -104,7 +104,7 @@ void RunOptions::addEngineTo(CLI::App& app) {
         ->type_name("{cpu,torch,cuda}");
     app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--gpu-memory", gpuMemory, "GiB for tensors that stay on the GPU; 0: most of what is free")
-        ->check(CLI::Range(0, 1024));
+        ->check(CLI::Range(0.0, 1024.0));
     app.add_option("--arithmetic", arithmetic,
                    "exact (default), or fast: float sums, results not comparable to the last token")
         ->check(CLI::IsMember({"exact", "fast"}));
@@ -117,7 +117,7 @@ Arithmetic RunOptions::arithmeticOr(Arithmetic otherwise) const {
 
 std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) const {
     EngineChoice choice{engine, threads, arithmeticOr(otherwise)};
-    choice.memoryBytes = static_cast<std::size_t>(gpuMemory * 0x1p30);
+    choice.memoryBytes = gpuMemory > 0 ? static_cast<std::size_t>(gpuMemory * 0x1p30) : 0;
     return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeEngine(choice)));
 }
 
