@@ -124,8 +124,11 @@ private slots:
         OpenWindow open;
         const Session before = open.bench.session();
         GoToDialog* dialog = goTo(open);
-        for (const auto& [field, text] :
-             {std::pair{"goToKey", "1028"}, {"goToQueryHead", "8"}, {"goToLayer", "six"}, {"goToKvHead", "-1"}}) {
+        for (const auto& [field, text] : {std::pair{"goToKey", "1028"},
+                                          {"goToKey", "1,2"},
+                                          {"goToQueryHead", "8"},
+                                          {"goToLayer", "six"},
+                                          {"goToKvHead", "-1"}}) {
             type(dialog, "goToLayer", "2");
             type(dialog, field, text);
             press(dialog, QDialogButtonBox::Ok);

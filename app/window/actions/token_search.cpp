@@ -3,6 +3,8 @@
 
 #include "app/window/style/number_text.h"
 
+#include <QLocale>
+
 #include <algorithm>
 
 namespace kvscope {
@@ -10,7 +12,7 @@ namespace kvscope {
 std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted) {
     std::vector<TokenRun> places = hitsOf(tokens, wanted.toStdString());
     bool isNumber = false;
-    const int position = wanted.trimmed().remove(',').toInt(&isNumber);
+    const int position = QLocale::c().toInt(wanted.trimmed(), &isNumber); // 1,024 as well
     if (places.empty() && isNumber && position >= 0 && position < std::ssize(tokens.ids))
         places.push_back({position, position + 1});
     return places;

@@ -8,6 +8,7 @@
 #include <QDialogButtonBox>
 #include <QGridLayout>
 #include <QLineEdit>
+#include <QLocale>
 #include <QPushButton>
 
 #include <algorithm>
@@ -21,9 +22,9 @@ constexpr int kAround = 32; // cells shown on each side of the target
 
 /// The number in a field; nothing when it is empty. Increments `wrong` for anything else than a number below `limit`.
 std::optional<int> placeIn(QLineEdit* field, std::int64_t limit, int& wrong) {
-    const QString text = field->text().trimmed().remove(',');
+    const QString text = field->text().trimmed();
     bool whole = false;
-    const int value = text.toInt(&whole);
+    const int value = QLocale::c().toInt(text, &whole); // 1,024 as well
     const bool bad = !text.isEmpty() && (!whole || value < 0 || value >= limit);
     setWrong(field, bad);
     wrong += bad ? 1 : 0;
