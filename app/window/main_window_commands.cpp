@@ -163,8 +163,9 @@ void MainWindow::exportHandout() {
     const auto lesson = lessonOf(m_workbench.session());
     if (!lesson || !m_workbench.capture()) return;
     const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
-    const QString path = fileToWrite(this, tr("Handout of the lesson"),
-                                     capture.dir().filePath(fromUtf8(lesson->title) + ".pdf"), tr("PDF (*.pdf)"));
+    const QString name = fromUtf8(lesson->title).replace('/', '-') + ".pdf";
+    const QString path =
+        fileToWrite(this, tr("Handout of the lesson"), capture.dir().filePath(name), tr("PDF (*.pdf)"));
     if (path.isEmpty()) return;
     submitWriting(m_workbench, *m_notices, path,
                   [of = HandoutLesson{*lesson, m_workbench.capture(), m_workbench.sharedRunner()},
