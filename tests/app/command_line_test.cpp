@@ -199,8 +199,10 @@ private slots:
 
     void retentionServesSpecsWithoutBudget() {
         const QJsonValue written = evictJson({"--policy", "keydiff@0.25"}, "a.json").value("heads");
-        QCOMPARE(evictJson({"--policy", "keydiff", "--retention", "0.25", "--threads", "1"}, "b.json").value("heads"),
-                 written);
+        QCOMPARE(
+            evictJson({"--policy", "keydiff", "--retention", "0.25", "--threads", "1", "--gpu-memory", "0.5"}, "b.json")
+                .value("heads"),
+            written);
         QCOMPARE(evictJson({"--policy", "keydiff", "--budget", "249"}, "c.json").value("heads"),
                  written); // ceil(0.25 * 995)
     }
