@@ -17,7 +17,7 @@ struct LessonAsked {
     const Checkpoint& checkpoint;
 };
 
-/// Throws Error for a pane that is not there, as all do that ask for its numbers.
+/// The pane that is asked about. Throws Error where the session has no pane of that number.
 const PaneRequest& paneOf(const LessonAsked& asked);
 /// The pane's result.
 std::shared_ptr<const RunResult> runOf(const LessonAsked& asked, bool steps = false);

@@ -86,7 +86,7 @@ void sendOrRefuse(LiveRow& row, const LayerRunner& runner, const live::LiveAnswe
     try {
         sendRow(row, runner, answers, checkpoint, chosen);
     } catch (const live::WorkerLost&) {
-        throw; // of all rows
+        throw; // it concerns all rows
     } catch (const Error& error) {
         row.error = error.what();
     }

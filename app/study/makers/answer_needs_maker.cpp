@@ -1,10 +1,8 @@
 // What the answer of a live context needs is asked once; what the panes leave of it follows their budgets.
 #include "app/study/makers/view_data_maker.h"
 
-#include "app/live/live_client.h"
 #include "app/study/answer_needs.h"
 #include "app/study/live_rows.h"
-#include "core/base/error.h"
 #include "views/answer_needs/answer_needs_data.h"
 
 namespace kvscope {
@@ -16,20 +14,14 @@ using Data = AnswerNeedsData;
 /// Runs the pane in all layers and asks for its loss.
 void fillPane(Data::Pane& pane, const Data& data, const PaneRequest& request, const AnswerNeeds& needs,
               const HostTensor* scores, const ViewDataWork& work, const Checkpoint& checkpoint) {
-    try {
-        LiveRow row{.pane = request};
-        sendRow(row, work.runner, needs.answers(), checkpoint.part(0, 0.8), [&](const auto& layers) {
-            pane.kept = keptShares(layers, data.chunks);
-            if (scores) pane.predicted = sumOfRises(predictedRises(layers, *scores));
-        });
-        askRows(std::span(&row, 1), needs.answers(), {.mostTokens = 0}, checkpoint.part(0.8, 1));
-        pane.error = row.error;
-        if (row.expected) pane.rise = row.expected->nll - data.fullLoss;
-    } catch (const live::WorkerLost&) {
-        throw; // not this pane's fault
-    } catch (const Error& error) {
-        pane.error = error.what();
-    }
+    LiveRow row{.pane = request};
+    sendOrRefuse(row, work.runner, needs.answers(), checkpoint.part(0, 0.8), [&](const auto& layers) {
+        pane.kept = keptShares(layers, data.chunks);
+        if (scores) pane.predicted = sumOfRises(predictedRises(layers, *scores));
+    });
+    askRows(std::span(&row, 1), needs.answers(), {.mostTokens = 0}, checkpoint.part(0.8, 1));
+    pane.error = row.error;
+    if (row.expected) pane.rise = row.expected->nll - data.fullLoss;
 }
 
 ViewDataMaker::Value make(const ViewDataWork& work) {
