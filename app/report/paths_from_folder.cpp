@@ -35,9 +35,9 @@ std::string textFrom(const fs::path& folder, const std::string& text) {
 }
 
 std::string listFrom(const fs::path& folder, const std::string& text) {
-    std::string list;
-    for (const std::string& one : filesOf(text)) list += (list.empty() ? "" : ";") + textFrom(folder, one);
-    return list.empty() ? text : list;
+    std::vector<std::string> files = filesOf(text);
+    for (std::string& file : files) file = textFrom(folder, file);
+    return files.empty() ? text : filesText(files);
 }
 
 } // namespace

@@ -16,14 +16,14 @@ namespace fs = std::filesystem;
 
 /// Changes the files of a text: FILE, FILE.h5:/DATASET, or several of them separated by ';'. Other texts stay.
 std::string changeFiles(const std::string& text, const std::function<std::string(const fs::path&)>& change) {
-    std::string all;
+    std::vector<std::string> files = filesOf(text);
     bool isChanged = false;
-    for (const std::string& one : filesOf(text)) {
+    for (std::string& one : files) {
         const std::string file = one.substr(0, one.rfind(":/")), now = change(file);
         isChanged = isChanged || now != file;
-        all += (all.empty() ? "" : ";") + now + one.substr(file.size());
+        one = now + one.substr(file.size());
     }
-    return isChanged ? all : text;
+    return isChanged ? filesText(files) : text;
 }
 
 /// Changes a policy or a budget. What does not parse stays, and is refused where it is used.

@@ -12,15 +12,35 @@ namespace kvscope {
 
 std::vector<std::string> filesOf(std::string_view text) {
     std::vector<std::string> files;
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find(';'), text.size());
-        std::string_view name = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+    std::string name;
+    const auto endName = [&] {
         const std::size_t first = name.find_first_not_of(' ');
-        if (first != std::string_view::npos)
-            files.emplace_back(name.substr(first, name.find_last_not_of(' ') + 1 - first));
+        if (first != std::string::npos)
+            files.push_back(name.substr(first, name.find_last_not_of(' ') + 1 - first));
+        name.clear();
+    };
+    for (; !text.empty(); text.remove_prefix(1)) {
+        const bool isEscaped = text.starts_with("\\;") || text.starts_with("\\\\");
+        if (isEscaped) text.remove_prefix(1); // the backslash
+        if (text.front() == ';' && !isEscaped)
+            endName();
+        else
+            name += text.front();
     }
+    endName();
     return files;
+}
+
+std::string filesText(const std::vector<std::string>& files) {
+    std::string text;
+    for (const std::string& file : files) {
+        if (!text.empty()) text += ';';
+        for (const char c : file) {
+            if (c == ';' || c == '\\') text += '\\';
+            text += c;
+        }
+    }
+    return text;
 }
 
 ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,

@@ -15,7 +15,6 @@
 #include <QTimer>
 #include <QWidgetAction>
 
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -146,7 +145,11 @@ void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const P
     addQuestion(menu, workbench, view, spec);
 }
 
-std::string joined(const std::vector<std::string>& files) { return fmt::format("{}", fmt::join(files, ";")); }
+std::vector<std::string> chosenFiles(Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const std::string text = viewOptions(workbench.session(), view).text(spec.id);
+    if (spec.unit == kCaptureFilesUnit) return filesOf(text);
+    return text.empty() ? std::vector<std::string>{} : std::vector{text}; // one table
+}
 
 /// Asks for files: a table replaces the previous one, captures are added to the list.
 void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
@@ -159,23 +162,26 @@ void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const 
                   QFileDialog::getOpenFileName(parent, label, folder, QObject::tr("Tables (*.csv);;All files (*)")));
     chosen.removeAll(QString());
     if (chosen.isEmpty()) return;
-    std::vector<std::string> files =
-        captures ? filesOf(viewOptions(workbench.session(), view).text(spec.id)) : std::vector<std::string>{};
-    for (const QString& file : chosen)
-        if (const std::string path = file.toStdString(); std::ranges::find(files, path) == files.end())
-            files.push_back(path);
-    workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, joined(files)); }, label);
+    std::string text = chosen.first().toStdString();
+    if (captures) {
+        std::vector<std::string> files = chosenFiles(workbench, view, spec);
+        for (const QString& file : chosen)
+            if (const std::string path = file.toStdString(); std::ranges::find(files, path) == files.end())
+                files.push_back(path);
+        text = filesText(files);
+    }
+    workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text); }, label);
 }
 
 /// The chosen files, each removable, and an entry to choose others.
 void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
-    const std::vector<std::string> files = filesOf(viewOptions(workbench.session(), view).text(spec.id));
+    const std::vector<std::string> files = chosenFiles(workbench, view, spec);
     menu->clear();
     addEntry(menu, workbench, view, spec, QObject::tr("None"), {}, files.empty());
     for (const std::string& file : files) {
         std::vector<std::string> others = files;
         others.erase(std::ranges::find(others, file));
-        addEntry(menu, workbench, view, spec, QFileInfo(fromUtf8(file)).fileName(), joined(others), true);
+        addEntry(menu, workbench, view, spec, QFileInfo(fromUtf8(file)).fileName(), filesText(others), true);
     }
     menu->addSeparator();
     QAction* choose = menu->addAction(QObject::tr("Choose…"));
