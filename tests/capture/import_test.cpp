@@ -99,7 +99,7 @@ private slots:
     void readsAFolderOfLayers() {
         const std::string path = folder();
         for (int layer = 0; layer < 2; ++layer)
-            writeFile(path + "/layer_" + std::to_string(layer) + ".safetensors",
+            writeFile(path + "/layer_" + std::to_string(layer) + (layer == 0 ? ".safetensors" : ".SAFETENSORS"),
                       safetensorsOf({headsFirst("k", layer, 0), headsFirst("v", layer, 1)}));
         expectNumbers(*openCapture(path));
     }

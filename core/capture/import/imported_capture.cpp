@@ -26,13 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOtherModel = "Give --config of the model that wrote the tensors";
 
-std::string lowerExtension(const std::string& path) {
-    std::string extension = fs::path(path).extension().string();
-    std::ranges::transform(extension, extension.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return extension;
-}
-
 bool holdsSafetensors(const std::string& folder) {
     std::error_code failure;
     for (const auto& entry : fs::directory_iterator(folder, failure))

@@ -165,7 +165,7 @@ std::unique_ptr<const TensorArchive> openSafetensors(const std::string& path) {
     if (!fs::is_directory(path)) return std::make_unique<const SafetensorsArchive>(std::vector{path}, false);
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(path))
-        if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
+        if (lowerExtension(entry.path().string()) == ".safetensors") paths.push_back(entry.path().string());
     std::ranges::sort(paths);
     return std::make_unique<const SafetensorsArchive>(paths, true);
 }

@@ -41,6 +41,9 @@ protected:
     std::vector<ArchiveTensor> m_tensors;
 };
 
+/// ".safetensors" of "A.SAFETENSORS".
+std::string lowerExtension(const std::string& path);
+
 /// A file, or a folder whose files' tensors are taken together. Throws Error.
 std::unique_ptr<const TensorArchive> openSafetensors(const std::string& path);
 /// Throws Error.
