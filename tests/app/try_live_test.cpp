@@ -2,6 +2,7 @@
 // in one sentence, and cancelled. Nothing is installed.
 #include <QtTest>
 
+#include "app/live/command_words.h"
 #include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
 #include "core/capture/memory_capture.h"
@@ -31,7 +32,7 @@ struct BareMachine : OpenWindow {
 
     explicit BareMachine(const char* mode) {
         QSettings().clear();
-        qputenv("XDG_CACHE_HOME", programs.filePath("cache").toUtf8());
+        qputenv("XDG_CACHE_HOME", programs.filePath("user's cache").toUtf8());
         auto capture = makeRandomCapture(7, 83, 2, 4, 2, 16);
         capture->tokenTable.segments = {
             {0, 61, SegmentKind::Context}, {61, 75, SegmentKind::Question}, {75, 83, SegmentKind::Answer}};
@@ -132,7 +133,8 @@ private slots:
         machine.waitForLive();
         QCOMPARE(machine.asked(), 0);
         QCOMPARE(machine.calls("pip install").size(), installs);
-        QCOMPARE(TryLive::knownPython(), "'" + TryLive::folder().toStdString() + "/bin/python'");
+        const std::string python = TryLive::folder().toStdString() + "/bin/python";
+        QCOMPARE(live::commandWords(TryLive::knownPython()), std::vector{python});
     }
 
     void whatIsMissingIsSaidInOneSentence_data() {

@@ -2,6 +2,7 @@
 #include "app/window/actions/try_live.h"
 
 #include "app/live/command_words.h"
+#include "app/study/regenerating_command.h"
 #include "app/study/resources.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
@@ -36,7 +37,8 @@ constexpr const char* kProbe = "import sys, importlib.util as u; sys.exit(sys.ve
 constexpr const char* kCanMake = "import sys; print('%d.%d' % sys.version_info[:2]); "
                                  "sys.version_info < (3, 11) and sys.exit(3); import venv, ensurepip";
 
-QString quoted(const QString& path) { return "'" + path + "'"; }
+/// The path as one word of a command (live::commandWords).
+QString quoted(const QString& path) { return fromUtf8(shellWord(path.toStdString())); }
 
 /// Of a checkout; empty where the program is installed.
 QString toolsFolder() {
