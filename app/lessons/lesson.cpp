@@ -197,15 +197,18 @@ const LessonFile* fileOf(const Session& session, const std::vector<LessonFile>& 
 // A lesson written is the inverse of one read: settings become the keys in which they differ from the start.
 namespace {
 
-/// Options that only the start sets are set back to their defaults by name: a stop changes options one by one.
+/// Options that only the start sets are set back to their defaults by name: a stop changes options one by one. Views
+/// and options that this version does not know stay as the start has them.
 void setBackOptions(Json& setting, const Json& start) {
-    for (const auto& [view, options] : start.at("view_options").items())
-        for (const auto& [option, text] : options.items()) {
-            Json& here = setting["view_options"][view];
-            if (here.contains(option)) continue;
-            const ParameterValues defaults(viewById(view).card().options);
-            here[option] = defaults.text(option);
-        }
+    const Json& views = start.at("view_options");
+    for (const View* view : allViews()) {
+        const auto options = views.find(view->card().id);
+        if (options == views.end()) continue;
+        const ParameterValues defaults(view->card().options);
+        Json& here = setting["view_options"][view->card().id];
+        for (const auto& [option, text] : options->items())
+            if (!here.contains(option) && defaults.has(option)) here[option] = defaults.text(option);
+    }
 }
 
 void writeDifference(Json& json, const Session& of, const Json& start) {

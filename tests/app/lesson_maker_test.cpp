@@ -379,6 +379,17 @@ private slots:
             QVERIFY2(there == wanted, before.stops[i].text.c_str());
         }
     }
+
+    void optionsOfANewerVersionAreKept() {
+        Session session = readSession(kvscope::testing::sourceDir() + "/resources/lessons/cut.kvscope");
+        session.viewOptions["hologram"]["depth"] = "3";
+        session.viewOptions["walk"]["hologram"] = "on";
+        noteStart(session);
+        const Lesson lesson = *lessonOf(session);
+        QVERIFY(!lesson.stops.empty());
+        const Session written = sessionWith(lesson, session);
+        QVERIFY(lessonOf(written)->start.viewOptions == lesson.start.viewOptions);
+    }
 };
 
 KVSCOPE_WINDOW_TEST(LessonMakerTest)
