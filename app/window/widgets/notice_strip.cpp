@@ -135,14 +135,18 @@ void NoticeStrip::retell(const QString& id, const QString& message) {
         }
 }
 
+void NoticeStrip::discardRow(QWidget* row) {
+    row->setObjectName({}); // found by it no more
+    m_rows->removeWidget(row);
+    discard(row);
+}
+
 void NoticeStrip::dismiss(const QString& id) {
     const auto found = std::ranges::find(m_notices, id, [](const auto& notice) { return notice->id; });
     if (found == m_notices.end()) return;
     const std::unique_ptr<Notice> gone = std::move(*found); // its timer may be what calls
     m_notices.erase(found);
-    gone->row->setObjectName({});
-    m_rows->removeWidget(gone->row);
-    discard(gone->row);
+    discardRow(gone->row);
     setVisible(!m_notices.empty());
     place();
 }
@@ -161,8 +165,7 @@ void NoticeStrip::placeBelow(int top, QWidget* room) {
 
 void NoticeStrip::restyle() {
     for (const auto& notice : m_notices) {
-        m_rows->removeWidget(notice->row);
-        notice->row->deleteLater();
+        discardRow(notice->row);
         build(*notice);
     }
     place();

@@ -50,6 +50,7 @@ protected:
 private:
     struct Notice;
     void build(Notice& notice);
+    void discardRow(QWidget* row);
     void place();
     void makeRoom(int width);
     bool hidesFocus(const QRect& there) const; ///< more than half of what has it
