@@ -88,6 +88,19 @@ private slots:
         QVERIFY(open.bench.session().panes[0].policy == PolicySpec::parse("keydiff"));
     }
 
+    void whatIsTypedForAPaneIsNotTakenByAnother() {
+        Fields open;
+        const SessionPane pane{PolicySpec::parse("compactor"), {}, {}};
+        open.bench.change([&](Session& s) { s.panes = {pane, pane}; }, "Panes");
+        auto* field = open.window.policyPanel()->parameters()->row("protect_first")->findChild<QLineEdit*>();
+        const QString before = field->text();
+        open.type(field, "7");
+        open.bench.change([](Session& s) { s.activePane = 1; }, "Active pane");
+        QCOMPARE(field->text(), before);
+        emit field->editingFinished();
+        for (const SessionPane& one : open.bench.session().panes) QVERIFY(one.policy == pane.policy);
+    }
+
     void aDecimalCommaIsRefused() {
         Fields open;
         for (const char* typed : {"0,25", "25,5%", "1,00", "0,250"}) {

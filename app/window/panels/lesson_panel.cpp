@@ -86,6 +86,8 @@ void LessonPanel::clear() {
     m_place = nullptr;
     m_model = nullptr;
     m_try = nullptr;
+    if (m_body)
+        for (ParameterRow* row : m_body->findChildren<ParameterRow*>()) row->dropTyped(); // meant for the lesson before
     discard(m_body);
     m_body = added(m_column, new QWidget(this));
     makeLayout<QVBoxLayout>(m_body, {16, 8, 14, 16}, 6);

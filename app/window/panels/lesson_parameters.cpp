@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -103,9 +104,12 @@ void LessonParameters::refresh() {
         rebuild(*table);
         setVisible(!m_rows.empty());
     }
+    const int pane = m_workbench.session().activePane;
+    const bool isOther = std::exchange(m_pane, pane) != pane;
     const ParameterValues variant = specOfVariant(policy.policy, policy.variant).values;
     for (ParameterRow* row : m_rows) {
         row->setTokens(tokens);
+        if (isOther) row->dropTyped();
         if (row->id() == kBudget)
             showBudget(*row);
         else
@@ -115,7 +119,7 @@ void LessonParameters::refresh() {
 
 void LessonParameters::rebuild(const ParameterTable& table) {
     for (ParameterRow* row : m_rows) {
-        row->disconnect(this); // what is being typed is for the policy before
+        row->dropTyped();
         discard(row);
     }
     m_rows.clear();

@@ -76,9 +76,9 @@ void ParameterPanel::show(const std::shared_ptr<const ParameterTable>& table, co
 }
 
 void ParameterPanel::rebuild() {
+    dropTyped();
     for (QWidget* old : findChildren<QWidget*>(QRegularExpression("parameter(Row|Fold)"), Qt::FindDirectChildrenOnly)) {
         m_layout->removeWidget(old);
-        old->disconnect(this); // what is being typed is for the policy before
         discard(old);
         old->setObjectName({});
     }
@@ -162,6 +162,10 @@ void ParameterPanel::tryEdit(ParameterRow* row, const QString& text, bool draggi
         return;
     }
     emit edited(next, fromUtf8(row->spec().label), dragging);
+}
+
+void ParameterPanel::dropTyped() {
+    for (ParameterRow* row : m_rows) row->dropTyped();
 }
 
 ParameterRow* ParameterPanel::row(const std::string& id) const {
@@ -328,6 +332,10 @@ void ParameterRow::showValue(const ParameterValues& values, const ParameterValue
     }
     if (m_flag) m_flag->setChecked(values.flag(m_spec.id));
     m_message->setVisible(false);
+}
+
+void ParameterRow::dropTyped() {
+    if (m_field) m_field->setModified(false);
 }
 
 void ParameterRow::showError(const QString& message) {

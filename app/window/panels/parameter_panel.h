@@ -37,6 +37,7 @@ public:
     bool differs() const; ///< from the variant
     /// Whether label, symbol, id or a choice has the text in it.
     bool isAbout(const QString& text) const;
+    void dropTyped(); ///< forgets a text that is typed and not confirmed: it was meant for another pane or policy
     /// An invalid text stays in the field, red, with the reason below, until the next valid value.
     void showError(const QString& message);
     QString errorMessage() const;
@@ -78,6 +79,7 @@ public:
     /// `variant`: the values that reset gives back, and from which changed rows differ.
     void show(const std::shared_ptr<const ParameterTable>& table, const ParameterValues& values,
               const ParameterValues& variant, std::int64_t tokens);
+    void dropTyped();                               ///< as ParameterRow's, of all rows
     ParameterRow* row(const std::string& id) const; ///< null without one
     std::size_t rowCount() const { return m_rows.size(); }
 

@@ -144,6 +144,8 @@ void PolicyPanel::refresh() {
     });
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
     const ParameterValues variant = specOfVariant(spec.policy.policy, spec.policy.variant).values;
+    const std::pair shown(session.activePane, session.panes.size());
+    if (std::exchange(m_shown, shown) != shown) m_parameters->dropTyped();
     m_parameters->show(card.parameters, spec.policy.values, variant, tokens);
     m_resetAll->setEnabled(spec.policy.values != variant);
 }

@@ -4,6 +4,8 @@
 
 #include <QWidget>
 
+#include <utility>
+
 class QPushButton;
 class QToolButton;
 
@@ -38,6 +40,7 @@ private:
     ParameterPanel* m_parameters = nullptr;
     QWidget* m_parameterBox = nullptr;
     FactGrid* m_recorded = nullptr; ///< of a recorded list, in place of the parameters
+    std::pair<int, std::size_t> m_shown; ///< the pane whose parameters are shown, and the number of panes
 };
 
 } // namespace kvscope
