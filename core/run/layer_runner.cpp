@@ -128,6 +128,17 @@ std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, con
     return runOnce(request, checkpoint, partial);
 }
 
+namespace {
+std::vector<std::string> notesOf(const EngineState& state) {
+    std::vector<std::string> notes;
+    if (!state.notice.empty()) notes.push_back(state.notice);
+    if (!state.fallbacks.empty())
+        notes.push_back("calls that failed on the device so far and ran on the CPU: " + textOf(state.fallbacks) +
+                        "; the last: " + state.failure);
+    return notes;
+}
+} // namespace
+
 std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request, const Checkpoint& checkpoint,
                                                       const Partial& partial) const {
     const LayerWork work(*this, request.capture, request.layer);
@@ -139,17 +150,17 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     work.choose(*result, request.measure ? checkpoint.part(0, 0.5) : checkpoint);
     if (const std::string warning = request.capture->info().checkWarning(); !warning.empty())
         result->notes.push_back(warning);
-    const EngineState state = m_engine->state();
-    if (!state.notice.empty()) result->notes.push_back(state.notice);
-    if (!state.fallbacks.empty())
-        result->notes.push_back("calls that failed on the device so far and ran on the CPU: " +
-                                textOf(state.fallbacks) + "; the last: " + state.failure);
+    const std::vector<std::string> before = notesOf(m_engine->state());
+    result->notes.insert(result->notes.end(), before.begin(), before.end());
     if (!request.measure) {
         if (partial) partial(result);
         return result;
     }
     if (partial) partial(std::make_shared<const RunResult>(*result));
     work.measure(*result, checkpoint.part(0.5, 1));
+    const std::vector<std::string> after = notesOf(m_engine->state()); // the measures may have failed on the device
+    std::erase_if(result->notes, [&](const std::string& note) { return std::ranges::count(before, note) > 0; });
+    result->notes.insert(result->notes.end(), after.begin(), after.end());
     return result;
 }
 
