@@ -1,5 +1,5 @@
 // Block prompt processing (KeyDiff 2.4): after each block of the prompt the cache is cut back to the budget. The policy
-// is called once per block with cache plus block as its rows and needs no other knowledge of blocks.
+// is called at most once per block, with cache plus block as its rows, and knows nothing else of blocks.
 #include "core/policies/block_processing.h"
 
 #include "core/base/error.h"

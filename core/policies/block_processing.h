@@ -13,9 +13,9 @@ std::vector<TokenIndex> blockEnds(const ParameterValues& values, std::int64_t to
 
 /// Block prompt processing: C_i = C_{i-1} + block i; whenever |C_i| exceeds the budget N, the policy chooses the N rows
 /// that stay (KeyDiff 2.3 and 2.4, Eqs. 4-6). Runs on the tensors of full attention, so it is a simulation.
-/// The input is the one-shot one; queries of a step are those before its end. Rows keep their true positions.
-/// The margin of a head is the smallest over all steps; scores are those of the last block, also when it evicts
-/// nothing.
+/// `input` is that of a one-shot run over the whole prompt; a step sees the queries before its own end. Rows keep their
+/// true positions. The margin of a head is the smallest over all steps; scores are those of the last block, also when
+/// it evicts nothing.
 PolicyOutcome runInBlocks(const Policy& policy, const ParameterValues& values, const Budget& budget,
                           const PolicyInput& input);
 

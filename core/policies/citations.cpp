@@ -1,5 +1,5 @@
-// The numbered parts of the papers that texts of the product cite. A line is a kind, a number, and the words that only
-// a sentence about this part of its kind uses.
+// The numbered parts of the papers that texts of the product cite. A line is a kind, a number, and words that, among
+// the parts of this kind, only a sentence about this one uses.
 #include "core/policies/citations.h"
 
 #include <algorithm>
@@ -202,8 +202,8 @@ const std::vector<CitedPaper>& citedPapers() {
          "Chari and Van Durme, Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate "
          "Leverage Scores (2025)",
          itemsOf(kCompactor)},
-        // Of the papers below, H2O and StreamingLLM were looked up; the numbers of the others were not checked in a
-        // text.
+        // Of the papers below, H2O and StreamingLLM were looked up; the numbers of the others were not checked against
+        // the papers.
         {"H2O", "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023)",
          itemsOf("Algorithm 1: eviction")},
         {"SnapKV", "Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024)",

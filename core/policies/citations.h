@@ -10,7 +10,7 @@ namespace kvscope {
 struct CitedItem {
     std::string_view kind;   ///< "Theorem"; sections and appendices are both "Section"
     std::string_view number; ///< "3.2", "C.1"
-    std::string_view words;  ///< comma-separated: what only a sentence about this part of its kind says
+    std::string_view words;  ///< comma-separated: what a sentence about no other part of this kind says
 };
 
 /// A paper in the one version that all texts of the product cite.

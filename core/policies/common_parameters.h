@@ -36,7 +36,7 @@ bool isBlockParameter(std::string_view id);
 /// The row of `positions`: whether kept keys keep their RoPE rotation or are rotated to positions in the cache.
 ParameterSpec positionsRow();
 
-/// The variant "kvpress": what the library kvpress does with any policy, beside what it does with this one (`values`).
+/// The variant "kvpress": what the library kvpress does with every policy, and what it does with this one (`values`).
 /// It keeps int(n (1 - ratio)) tokens, rounded down (trap X2), and its BlockPress cuts the prompt into blocks after the
 /// cache is full, not from token 0 (trap K3).
 PolicyVariant kvpressVariant(std::string summary, std::vector<std::pair<std::string, std::string>> values = {});

@@ -1,5 +1,5 @@
-// kvpress is given the fraction removed, this program the fraction kept. Its floor depends on the last bit of the
-// ratio, so the ratio must be the decimal that a user types and not a binary difference.
+// kvpress takes the fraction removed, this program the fraction kept. The floor of kvpress depends on the last bit of
+// the ratio, so the ratio must be the decimal that a user types and not a binary difference.
 #include "core/policies/fraction_removed.h"
 
 #include "core/base/number_text.h"

@@ -34,7 +34,7 @@ struct Entry {
     bool isProtected() const { return score == kInfinity; }
 };
 
-/// No two entries are equal.
+/// A strict total order: no two entries are equivalent.
 bool ranksBefore(const Entry& a, const Entry& b) {
     if (a.score != b.score) return a.score > b.score;
     return a.row != b.row ? a.row < b.row : a.head < b.head;
@@ -56,8 +56,8 @@ std::vector<Entry> entriesOf(const JointRequest& request) {
     return entries;
 }
 
-/// Brings the `taken` best entries to the front, in no order. Returns the distance between the last entry taken and the
-/// first left out.
+/// Brings the `taken` best entries to the front, in no particular order. Returns the distance between the last entry
+/// taken and the first left out.
 float takeBest(std::vector<Entry>& entries, std::size_t taken) {
     if (taken == 0 || taken >= entries.size()) return kInfinity;
     const auto leftOut = entries.begin() + static_cast<std::ptrdiff_t>(taken);
@@ -74,7 +74,7 @@ void fillPage(TopKHead& head, std::vector<Entry>& leftOut, std::int64_t page) {
     for (std::size_t i = 0; i < taken; ++i) head.kept.push_back(leftOut[i].row);
 }
 
-/// The number of protected rows at both ends, which is the same in every head.
+/// Sets the numbers of protected rows at both ends: as many as every head keeps.
 void countProtected(RowSelection& out, const Protection& protection, std::int64_t m) {
     const auto firstCount = [&](const TopKHead& head) {
         return std::ranges::count_if(head.kept, [&](TokenIndex i) { return i < protection.first; });

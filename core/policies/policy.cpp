@@ -1,4 +1,4 @@
-// Default behaviour of policies, the registry look-up and variants.
+// Default behaviour of policies, and the values of variants.
 #include "core/policies/policy.h"
 
 #include "core/base/error.h"

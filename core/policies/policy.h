@@ -33,8 +33,8 @@ public:
     /// in block processing; a policy whose layers differ refuses blocks.
     virtual std::int64_t layerCount(LayerIndex layer, int numLayers, std::int64_t rows, const ParameterValues& values,
                                     std::int64_t count) const;
-    /// State that accumulates from block to block: named tensors [Hkv, m] or [Hq, m] over the rows of `input`. In the
-    /// next block `input.carried` holds them for its rows: gathered for the rows that survived, 0 for new ones.
+    /// State that accumulates from block to block: named tensors [Hkv, m] or [Hq, m] over the rows of `input`. The next
+    /// block's `input.carried` holds them for that block's rows: gathered for rows that survived, 0 for new ones.
     virtual Features carry(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
     /// Notes for the reader of a result ("SnapKV saw 18 of its 32 window queries").
     virtual std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const;
@@ -60,7 +60,7 @@ const std::vector<const Policy*>& allPolicies();
 /// Throws Error with the nearest name.
 const Policy& policyById(std::string_view id);
 const Policy* findPolicy(std::string_view id);   ///< null: no policy has this id
-PolicyFamily familyOf(std::string_view id);      ///< None too where no policy has this id
+PolicyFamily familyOf(std::string_view id);      ///< None too when no policy has this id
 const std::string& firstOf(PolicyFamily family); ///< id of the first policy of a family that has some
 /// The card's defaults with the variant's presets; "" is the first variant. Throws Error with the nearest name.
 ParameterValues variantValues(const PolicyCard& card, std::string_view variant);

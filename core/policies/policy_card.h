@@ -11,14 +11,14 @@ namespace kvscope {
 
 struct PolicyVariant {
     std::string id = {}, label = {}, summary = {};
-    std::vector<std::pair<std::string, std::string>> values = {}; ///< parameter id, text; the others have defaults
+    std::vector<std::pair<std::string, std::string>> values = {}; ///< parameter id, text; others keep their defaults
 };
 
 /// Data that the capture must hold for the policy to run.
 enum class Need { Keys, Values, Queries, PreRopeKeys, ImportedScores };
 
-/// By what a policy decides. Views of its steps and theorems about it ask for the family: a further policy that writes
-/// the same step log joins by its card.
+/// What a policy decides by. Step views and theorems look for the family, not for an id: another policy that writes the
+/// same step log joins the family by its card.
 enum class PolicyFamily { None, KeyDiff, Compactor, Leverage, Clusters, Centres, BalanceRounds, BalanceTree };
 
 struct PolicyCard {
@@ -31,7 +31,7 @@ struct PolicyCard {
     bool usesBudget = true;
     bool usesSeed = false;
     bool carriesState = false;       ///< `carry` returns state, so block processing needs the features of every block
-    std::string colonParameter = {}; ///< what stands after the colon is the text of this parameter, not a variant
+    std::string colonParameter = {}; ///< the text after the colon sets this parameter and names no variant
     std::string blockRefusal = {};   ///< why the policy refuses block processing, as a clause; empty: it does not
     std::string explanation = {};    ///< Markdown, the policy's .md; the base class fills it in
     std::string scoreLabel = {};     ///< as on axes, at the defaults: "score −cos(μ, k)"

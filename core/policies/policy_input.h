@@ -35,7 +35,7 @@ struct PolicyInput {
     TokenIndex firstQuery = 0; ///< time position of the first of them
     TokenIndex end = 0;        ///< tokens seen so far (= the cut in one-shot runs); the rows lie in [0, end)
     RowPositions positions;    ///< token of each row; empty: row r is token r
-    std::map<std::string, HostTensor> carried; ///< block processing: what `carry` returned one block ago, see there
+    std::map<std::string, HostTensor> carried; ///< block processing: what Policy::carry returned a block ago
     AttentionRule attention;
     LayerIndex layer;
     int numLayers = 1; ///< of the model
@@ -45,10 +45,10 @@ struct PolicyInput {
     const RandomSource* random = &drawnRandom(); ///< never null
     /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
-    double retention = -1;    ///< the fraction kept that was asked for; of a budget in tokens that of the whole prompt
-    bool recordSteps = false; ///< `select` fills RowSelection::steps if the policy writes a step log
-    HostTensor imported = {}; ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
-    ChoiceMemo* memo = nullptr; ///< see there; null in block processing
+    double retention = -1;      ///< fraction kept asked for; for tokens -1, in blocks their share of the prompt
+    bool recordSteps = false;   ///< `select` fills RowSelection::steps if the policy writes a step log
+    HostTensor imported = {};   ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
+    ChoiceMemo* memo = nullptr; ///< see ChoiceMemo; null in block processing
 
     std::int64_t rowCount() const { return keys.size(1); }
     TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {
@@ -87,7 +87,7 @@ struct RowSelection {
 struct Protection {
     std::int64_t first = 0, last = 0;
 
-    /// The part that fits into `count` of `rows` rows: first rows have priority, of the last ones the most recent.
+    /// The part that fits into `count` of `rows` rows: first rows have priority, then the most recent of the last rows.
     Protection within(std::int64_t count, std::int64_t rows) const;
 };
 

@@ -1,4 +1,4 @@
-// What a policy with its values reads besides the keys.
+// What a policy reads with its parameter values.
 #include "core/policies/policy_needs.h"
 
 #include "core/policies/policy_run.h"

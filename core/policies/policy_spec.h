@@ -11,7 +11,7 @@ namespace kvscope {
 /// A policy as asked for: `ID[:VARIANT][,parameter=value]...[@BUDGET]`.
 struct PolicySpec {
     std::string policy, variant;
-    ParameterValues values; ///< all, variant applied
+    ParameterValues values; ///< of all parameters, with the variant's presets
     std::optional<Budget> budget;
 
     /// Throws Error naming the part that is wrong.

@@ -45,8 +45,8 @@ struct Selection {
     bool perQueryHead() const;                    ///< some query heads have sets of their own
 };
 
-/// A budget as typed: a fraction kept ("0.25"), tokens ("2048t"), or the quality to be kept with the curve that makes a
-/// fraction of it ("tau=0.95", "tau=0.95:proxy", see core/calibration/calibration.h).
+/// A budget as typed: a fraction kept ("0.25"), tokens ("2048t"), or a quality to keep with the curve that converts it
+/// to a fraction ("tau=0.95", "tau=0.95:proxy", see core/calibration/calibration.h).
 struct Budget {
     enum class Unit { Fraction, Tokens, Quality };
     Unit unit = Unit::Fraction;
@@ -60,8 +60,8 @@ struct Budget {
 
 enum class Rounding { Ceil, Floor, Round };
 
-/// Tokens kept of n: ceil(r n - 1e-9), at least 1. Throws Error for 0 or more than n tokens, for r outside (0, 1], and
-/// for a quality, which the run layer converts to a fraction first.
+/// Tokens kept of n, at least 1; Rounding::Ceil: ceil(r n - 1e-9). Throws Error for 0 or more than n tokens, r outside
+/// (0, 1], and a quality, which the run layer converts to a fraction first.
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding);
 
 /// The fraction kept that a budget asks for out of `rows`.

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// The logits of one query with its KV head's keys, and the values.
+/// The logits of one query with its KV head's keys, and that head's values.
 struct QuerySight {
     std::vector<double> logits; ///< [n] of the query with each key
     HostTensor values;          ///< [n, dv]

@@ -12,7 +12,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::uint32_t kCoinSlot = 1U << 17; // RandomKey::slot of these coins; walks use lower ones
-constexpr double kLargestExponent = 500;      // as the engine's
+constexpr double kLargestExponent = 500;      // as in the engine
 
 double dot(const double* a, const double* b, std::size_t size) {
     double sum = 0;

@@ -29,7 +29,7 @@ struct BalanceWalkLog {
     std::vector<double> fairCoins;       ///< sum of M_jj up to the token: what Q_j is expected to be under fair coins
     std::vector<std::int64_t> imbalance; ///< sum of the signs so far
 
-    /// sqrt(Q_m): the discrepancy between the two groups, which bounds it for every query of unit ||phi(q)||.
+    /// sqrt(Q_m): bounds the difference between the two groups' sums for every query with ||phi(q)|| = 1.
     double discrepancy() const;
 };
 
@@ -43,11 +43,11 @@ struct BalanceSetLog {
 struct BalanceLog final : StepLog {
     std::vector<BalanceWalkLog> walks;
     std::vector<BalanceSetLog> sets;
-    /// Needle detection, [Hkv][middle tokens]; empty without it: rho, and 1 where a token is protected before and after
-    /// dilation.
+    /// Needle detection, [Hkv][middle tokens], empty without it: rho; raw and dilated are 1 where a token is protected
+    /// before and after dilation.
     std::vector<std::vector<double>> rho;
     std::vector<std::vector<char>> raw, dilated;
-    HostTensor centres;                          ///< [Hkv, d] subtracted by all walks; empty: see the walk
+    HostTensor centres;                          ///< [Hkv, d] subtracted by all walks; empty: see meanOver
     std::shared_ptr<const BalanceStream> stream; ///< the trees with all their sets; null for the blocked form
 
     std::string json() const override;

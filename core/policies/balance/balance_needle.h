@@ -8,7 +8,7 @@ class Engine;
 
 /// Needle detection: a token is protected when its key points away from the mean of its block,
 ///   rho_i = <k_i, (1/B) sum of the block's keys> + 1e-8 <= threshold * mean ||k||^2,
-/// or when a token at most `dilation` away does. Raw keys, zero padding included.
+/// or when the key of a token at most `dilation` positions away does. Raw keys, zero padding included.
 struct NeedleMask {
     std::vector<std::vector<double>> rho;        ///< [Hkv][middle]
     std::vector<std::vector<char>> raw, dilated; ///< 1: protected

@@ -22,7 +22,7 @@ std::vector<std::size_t> everyPlace(std::size_t count) {
     return places;
 }
 
-/// The first floor(n/2) by descending weight; equal weights keep their order. There are two to four different ones.
+/// The first floor(n/2) by descending weight; equal weights keep their order. At most three weights differ.
 Half bestHalf(const std::vector<double>& weights) {
     const std::set<double, std::greater<>> different(weights.begin(), weights.end());
     Half half;
@@ -33,7 +33,7 @@ Half bestHalf(const std::vector<double>& weights) {
     return half;
 }
 
-/// Where the count of `sign` first equals `wanted`; 0 when it never does.
+/// The place where the count of `sign` first equals `wanted`; 0 when it never does.
 std::size_t whereCountIs(std::span<const std::int8_t> signs, std::int8_t sign, std::size_t wanted) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < signs.size(); ++i) {
@@ -43,7 +43,7 @@ std::size_t whereCountIs(std::span<const std::int8_t> signs, std::int8_t sign, s
     return 0;
 }
 
-// Up to c the sign at c is evicted and the other gets weight 2; after c all tokens get weight 1 (B7).
+// Up to c, tokens with the sign at c are evicted and the others get weight 2; after c all tokens get weight 1 (B7).
 Half halveWeighted(std::span<const std::int8_t> signs) {
     const std::size_t n = signs.size();
     if (n < 2) return {};
@@ -287,7 +287,7 @@ void finishSelection(const PolicyInput& input, const RoundSettings& settings, co
         const float margin = selection.heads[h].margin;
         selection.heads[h] = chosenRows(protection, input.rowCount(), ascending, weights, settings.sameWeights);
         selection.heads[h].margin = margin;
-        if (std::ranges::find(weights.numerator, 0.0F) != weights.numerator.end()) // it fills a slot all the same (B18)
+        if (std::ranges::find(weights.numerator, 0.0F) != weights.numerator.end()) // weight 0 still fills a slot (B18)
             weights.storedKeys = weights.storedValues = std::ssize(selection.heads[h].kept);
         selection.weights.push_back(std::move(weights));
     }

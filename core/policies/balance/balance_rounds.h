@@ -26,8 +26,8 @@ struct RoundSettings {
 /// A surviving token between sinks and recents; the list order is the layout of the next round.
 struct Survivor {
     TokenIndex row = 0;
-    double weight = 1;    ///< product of its rounds' weights: the numerator
-    double mass = 1;      ///< 2 per round that it was halved in: the denominator
+    double weight = 1;    ///< in the numerator: product of its rounds' weights
+    double mass = 1;      ///< in the denominator: a factor 2 per round that halved it
     bool guarded = false; ///< protected by needle detection
 };
 using Survivors = std::vector<Survivor>;
@@ -42,7 +42,7 @@ Half halve(std::span<const std::int8_t> signs, Halving halving);
 /// first, then +, then -, with weights 1, 2, 0 (B18).
 Half halveGuarded(std::span<const std::int8_t> signs);
 
-/// The note of a choice whose budget leaves no place between the protected tokens: a prefix and a suffix of the prompt.
+/// The note of a choice whose budget leaves no room between the protected tokens: a prefix and a suffix are kept.
 inline constexpr const char* kNothingBalanced =
     "the protected first and last tokens take the whole budget: nothing was balanced";
 

@@ -170,8 +170,8 @@ std::vector<std::vector<TokenIndex>> BalanceTree::setsAt(TokenIndex cursor) cons
     sets[0].assign(rows.begin() + static_cast<std::ptrdiff_t>(exact), rows.begin() + static_cast<std::ptrdiff_t>(seen));
     for (std::size_t level = 1; level <= nodes.size(); ++level) {
         const std::size_t made = (seen / size) >> (level - 1); // nodes of this level up to the cursor
-        // Below the top level, pairs of outputs have been merged upwards and at most one output waits; the top keeps
-        // all.
+        // Below the top level, pairs of outputs have been merged upwards and at most one output waits; the top level
+        // keeps all.
         const std::size_t first = level == nodes.size() ? 0 : made - made % 2;
         for (std::size_t place = first; place < made; ++place) {
             const std::vector<TokenIndex>& output = nodes[level - 1][place].output;

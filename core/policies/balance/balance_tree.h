@@ -20,7 +20,7 @@ struct BalanceTree {
     int bucket = 0;         ///< 2^(bucket-1) < ||v|| <= 2^bucket
     std::int64_t batch = 256;
     std::vector<TokenIndex> rows;                ///< ascending
-    std::vector<std::vector<BalanceNode>> nodes; ///< [T][]: nodes[i - 1][r] made C^i's share of rows of batches
+    std::vector<std::vector<BalanceNode>> nodes; ///< [T][]: nodes[i - 1][r] puts its output into C^i, from batches
                                                  ///< [r 2^(i-1), (r + 1) 2^(i-1))
 
     /// C^0 .. C^T after the rows before `cursor`; a row of C^i has weight 2^i.

@@ -7,8 +7,8 @@
 
 namespace kvscope {
 
-/// A walk to run and the keys of its uniforms: token i of the walk draws at (seed, layer, KV head, random.round,
-/// random.token or its own, random.slot + 256 * repeat).
+/// A walk to run and the keys of its uniforms: its row i draws at (seed, layer, KV head, `round`, `places[i]`, `slot` +
+/// 256 * repeats so far).
 struct PlannedWalk {
     BalancingWalk walk;                ///< without uniforms
     std::vector<std::uint32_t> places; ///< RandomKey::token of each row
@@ -17,7 +17,7 @@ struct PlannedWalk {
 };
 
 /// Runs planned walks over the rows of an input. A walk that FAILs (|y| above its limit) is repeated with fresh
-/// uniforms, at most eight times; then it throws Error. With gamma = 0 no key is read.
+/// uniforms, at most eight times; then run throws Error. With gamma = 0 and no log, no key is read.
 class BalanceWalks {
 public:
     /// `centres` [Hkv, d] may be empty. `log` null: no step log.

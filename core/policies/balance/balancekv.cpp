@@ -1,5 +1,5 @@
-// BalanceKV as its experiments run it: balancing walks give the tokens of each block signs, half of the tokens are kept
-// with double weight, repeated until the budget is met. The needle variant protects keys that stand out.
+// BalanceKV as its experiments run it: balancing walks give signs to the tokens of each block, and half of the tokens
+// are kept with double weight; this repeats until the budget is met. The needle variant protects keys that stand out.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/balance/balance_needle.h"
@@ -54,7 +54,7 @@ PolicyCard makeCard() {
         .scoreLabel = "no score: signs of a walk"};
 }
 
-/// Protected [Hkv][middle]; empty when the variant protects nothing in this layer.
+/// 1 for protected tokens, [Hkv][middle]; empty when the variant protects nothing in this layer.
 std::vector<std::vector<char>> guardedTokens(const PolicyInput& input, const ParameterValues& values,
                                              const Protection& protection, BalanceLog* log) {
     const std::int64_t end = input.rowCount() - protection.last;

@@ -59,7 +59,7 @@ PolicyCard makeCard() {
         .scoreLabel = "score: accumulated attention"};
 }
 
-/// Number of rows of this block that carry no sums from earlier blocks.
+/// Number of input rows that carry no sums from earlier blocks: those of the new block.
 std::int64_t newRows(const PolicyInput& input) {
     const auto seen = input.carried.find("seen");
     if (seen == input.carried.end()) return input.rowCount();
@@ -104,7 +104,7 @@ HostTensor attentionReceived(const PolicyInput& input, const QueryWindow& window
     return sumOf(earlier, windowAttention(input, masked));
 }
 
-/// [Hkv, m] queries of the window that see each row.
+/// [Hkv, m] number of queries of the window that see each row.
 HostTensor queriesThatSee(const PolicyInput& input, const QueryWindow& window, std::int64_t unmasked) {
     const std::int64_t firstMasked = window.first + unmasked, sliding = input.attention.slidingWindow;
     HostTensor counts{{input.keys.size(0), input.rowCount()}, {}};

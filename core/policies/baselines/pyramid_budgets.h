@@ -26,7 +26,7 @@ struct PyramidBudgets {
 };
 
 /// The mean of the result can exceed the capacity where the integer slope is floored, and differ either way by the last
-/// rounding of the real one. A capacity of at most the window, or a single layer, gives equal budgets.
+/// rounding of the real schedule. A capacity of at most the window, or a single layer, gives equal budgets.
 PyramidBudgets pyramidBudgets(const PyramidShape& shape);
 
 } // namespace kvscope

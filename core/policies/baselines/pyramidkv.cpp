@@ -129,8 +129,8 @@ public:
     }
 
 private:
-    /// Tokens of the layer for a budget in fractions, as kvpress computes them: from n (1 - ratio) itself, not from a
-    /// whole number next to it. Empty for budgets in tokens and for other schedules and roundings.
+    /// Tokens of the layer for a budget in fractions, as kvpress computes them: from n (1 - ratio) itself, not from its
+    /// rounded value. Empty for budgets in tokens and for other schedules and roundings.
     static std::optional<std::int64_t> roundedOnce(const PolicyInput& input, const ParameterValues& values) {
         const bool real = values.choice("schedule") == "real" && roundingOf(values) == Rounding::Round;
         if (!real || input.retention < 0) return {};

@@ -95,7 +95,7 @@ PolicyCard makeCard() {
         .scoreLabel = "score: pooled attention of the window"};
 }
 
-// Window tokens are always kept; for display they get the largest score of their head, so that they rank first.
+// Window tokens are always kept; for display they get the largest score of their head, so that no score exceeds theirs.
 HostTensor withWindow(const HostTensor& free, std::int64_t heads, std::int64_t rows) {
     if (free.empty()) return filledTable(heads, rows, 0);
     HostTensor scores = padColumns(free, 0, rows, 0);

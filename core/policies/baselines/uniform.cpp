@@ -100,7 +100,7 @@ public:
 private:
     static bool isFair(const ParameterValues& values) { return values.choice("draw") == "fair"; }
 
-    // Ranked among all tokens seen so far: in blocks a token survives exactly when its uniform is among the largest so
+    // Weights count all tokens seen so far: in blocks a token survives exactly when its uniform is among the largest so
     // far.
     RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                           std::int64_t count) const {

@@ -13,7 +13,7 @@ enum class ChoiceKind {
     TopOfHead,     ///< the best of each head by scores independent of the budget: a larger budget keeps a superset
     ScoreOfBudget, ///< the best of each head by scores that depend on the budget (kvpress's λ)
     Joint,         ///< the best over all heads of the layer, then whole pages
-    Drawn,         ///< drawn at random; the score is at most the probability
+    Drawn,         ///< drawn at random; the score only sets the probability
 };
 
 /// For a scoring policy with these values; the deciding parameters are lambda_rule, selection and choice.

@@ -153,7 +153,6 @@ std::vector<PolicyVariant> variants() {
               {"protect_last", "64"},  {"rounding", "round"}}}};
 }
 
-/// Card, parameters and variants of Compactor.
 PolicyCard compactorCard() {
     return {.id = "compactor",
             .name = "Compactor",

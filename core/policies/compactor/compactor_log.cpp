@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-using Json = nlohmann::ordered_json; // writes null for what is no finite number
+using Json = nlohmann::ordered_json; // writes null for numbers that are not finite
 
 Json rowsOf(const HostTensor& table) {
     Json rows = Json::array();

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// The scores of the last choice of Compactor or of leverage alone, with their intermediate results. Rows, not tokens.
+/// The scores of the last choice of Compactor or of leverage alone, with intermediate results, by row and not by token.
 struct LeverageLog : StepLog {
     HostTensor spectrum;            ///< [Hkv, k] singular values; empty when leverage is computed in chunks
     std::vector<std::int64_t> rank; ///< [Hkv]

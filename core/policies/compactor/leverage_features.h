@@ -14,13 +14,13 @@ enum class LeverageParts { Scores, ScoresAndSpectrum };
 
 /// Leverage of the rows [begin, end) of input.preRopeKeys [Hkv, m, d], as the parameters say (Compactor, Algorithm 1).
 /// The sketch comes from input.random: Gaussian entries from `sketch` divided by the root of k; SRHT signs and columns
-/// from `uniform`, rounds 1 and 2, the column order that of ascending uniforms. Key: seed, layer, KV head; a sketch
+/// from `uniform`, rounds 1 and 2, with columns in the order of ascending uniforms. Key: seed, layer, KV head; a sketch
 /// shared by all heads and layers has layer 0 and head 0. Throws Error for a clamp by a route without eigenvalues.
 Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end,
                     LeverageParts parts);
 
-/// Whether the scores are k^T (K^T K)^+ k over all keys but for a sketch, as in Theorem 2: neither centred, in chunks,
-/// regularised nor of a part of the keys.
+/// Whether the scores, apart from a sketch, are k^T (K^T K)^+ k over all keys, as in Theorem 2: neither centred, in
+/// chunks, regularised nor of a part of the keys.
 bool isPlainLeverage(const ParameterValues& values);
 
 /// Notes for the reader of a result: a sketch cut to the key's width.

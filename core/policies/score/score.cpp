@@ -40,7 +40,7 @@ PolicyCard makeCard() {
             .scoreLabel = "score: the formula"};
 }
 
-/// Key prefix of a formula's features in the common map: "0/attention", "1/leverage", or "2" for a basic one.
+/// Key prefix of a formula's features in the common map: "0/attention", "1/leverage", or "2/" alone for a basic one.
 std::string prefixOf(std::size_t feature) { return std::to_string(feature) + "/"; }
 
 Features withPrefix(Features features, const std::string& prefix) {
@@ -56,7 +56,7 @@ Features withoutPrefix(const Features& features, const std::string& prefix) {
     return named;
 }
 
-/// The input of one policy of the formula, with its features.
+/// The input of one policy of the formula, with the carried state of that policy alone.
 PolicyInput inputFor(const PolicyInput& input, std::size_t feature) {
     PolicyInput own = input;
     own.carried = withoutPrefix(input.carried, prefixOf(feature));

@@ -24,8 +24,8 @@ public:
     const std::vector<ScoreFeature>& features() const { return m_features; }
 
     /// [heads * rows] head by head, in double: `values[i]` are the numbers of features()[i]. z is (x - mean) / standard
-    /// deviation over the rows of a head, 0 where that is constant; rank the average rank from 0 for the smallest to 1.
-    /// Throws Error that names the part of the formula that is not finite and the row, as `rowText` words it.
+    /// deviation over the rows of a head, 0 where x is constant; rank is the average rank, scaled from 0 (smallest) to
+    /// 1. Throws Error that names the part of the formula that is not finite and the row, as `rowText` words it.
     std::vector<double> evaluate(std::span<const std::vector<double>> values, std::size_t heads, std::size_t rows,
                                  const std::function<std::string(std::size_t head, std::size_t row)>& rowText) const;
 

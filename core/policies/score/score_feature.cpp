@@ -35,7 +35,7 @@ PolicySpec scoreFeatureSpec(const ScoreFeature& feature) {
     return PolicySpec::parse(feature.settings.empty() ? text : text + "," + feature.settings);
 }
 
-// What is decided behind the scores is the formula's own: only `lambda_rule` works on them, and the parser knows it.
+// A formula uses the scores alone, so settings that act after them are refused; `lambda_rule` is checked by the parser.
 void requireScoreSettings(const ScoreFeature& feature) {
     const std::string settings = "," + feature.settings;
     const auto common = withCommonParameters({}, CommonParameters::All, {});

@@ -25,8 +25,8 @@ bool isBasicScoreFeature(const std::string& name);
 std::vector<std::string> scoringPolicies();
 /// The policy of a feature with its variant and settings. Throws Error.
 PolicySpec scoreFeatureSpec(const ScoreFeature& feature);
-/// Throws Error where the settings name what decides after the score (protection, rounding, blocks, whole layers): a
-/// formula takes the score alone, so they would have no effect.
+/// Throws Error if a setting acts only after the score (protection, rounding, blocks, whole layers): a formula takes
+/// the score alone, so it would have no effect.
 void requireScoreSettings(const ScoreFeature& feature);
 
 /// A node of a formula. Calls carry the name of their function; other nodes differ by kind.

@@ -198,7 +198,7 @@ private:
         fail(at, sentence, suggestName(name, known));
     }
 
-    /// The word behind a sign of a feature; empty where the sign does not stand.
+    /// The word after a feature's `sign` (':' or '.'); empty when the sign does not come next.
     std::string wordBehind(char sign, const char* what) {
         if (m_at == m_text.size() || m_text[m_at] != sign) return {};
         const std::size_t at = m_at++;
@@ -209,7 +209,7 @@ private:
         return behind;
     }
 
-    /// The parameters of a feature; empty where it has none.
+    /// The parameters in the brackets of a feature; empty when no bracket comes next.
     std::string inBrackets() {
         if (m_at == m_text.size() || m_text[m_at] != '[') return {};
         const std::size_t close = m_text.find(']', m_at);

@@ -298,7 +298,7 @@ std::string SubgenLog::json() const {
                                 {"cluster_slots", head.clusterSlots},
                                 {"value_slots", head.valueSlots},
                                 {"value_probability", head.valueProbability}});
-    return jsonLine(all); // null for what is no finite number
+    return jsonLine(all); // null for numbers that are not finite
 }
 
 const Policy& subgenPolicy() { return onlyPolicy<Subgen>(); }

@@ -80,7 +80,7 @@ bool reaches(const GreedyCenters& run, std::int64_t count) {
     return static_cast<std::int64_t>(run.order.size()) >= count || (!run.radius.empty() && run.radius.back() == 0);
 }
 
-/// A greedy run of `count` centres, continued from an earlier run on the same keys where there is one.
+/// A greedy run for `request.count` centres, continued from an earlier run on the same keys if there is one.
 std::shared_ptr<const Runs> walk(const PolicyInput& input, const Tensor& rest, CentersRequest request) {
     const auto start = [&] {
         return std::make_shared<const Runs>(input.engine.greedyCenters(rest, request, input.checkpoint));
@@ -96,8 +96,8 @@ std::shared_ptr<const Runs> walk(const PolicyInput& input, const Tensor& rest, C
     return runs;
 }
 
-/// The first `centres` of the run and the recent rows; if the run ended early, the latest of the other rows fill up
-/// (S10).
+/// The first `centres` of the run and the recent rows; if the run ended early, the latest of the other rows fill the
+/// count (S10).
 TopKHead chosenRows(const GreedyCenters& run, std::int64_t rows, std::int64_t centres, std::int64_t recent) {
     TopKHead head;
     head.margin = std::numeric_limits<float>::infinity();
@@ -174,7 +174,7 @@ std::string KCenterLog::json() const {
     for (const Head& head : heads)
         all["heads"].push_back(
             {{"recent", head.recent}, {"order", head.order}, {"radius", head.radius}, {"cell_size", head.cellSize}});
-    return jsonLine(all); // null for what is no finite number
+    return jsonLine(all); // null for numbers that are not finite
 }
 
 const Policy& subgenKCenterPolicy() { return onlyPolicy<SubgenKCenter>(); }

@@ -12,7 +12,7 @@ namespace kvscope {
 struct SubgenLog final : StepLog {
     struct Head {
         double delta = 0, mu = 0;
-        std::vector<TokenIndex> representatives;           ///< tokens in order of opening, so m(time) counts them
+        std::vector<TokenIndex> representatives;           ///< tokens that opened a cluster, ascending: gives m(time)
         std::vector<std::int64_t> counts;                  ///< n_c
         std::vector<double> radii;                         ///< actual: max ‖k − x_c‖ over the cluster
         std::vector<std::int32_t> cluster;                 ///< [n] of each token
@@ -35,7 +35,7 @@ struct KCenterLog final : StepLog {
         std::int64_t recent = 0;            ///< tokens kept as recent
         std::vector<TokenIndex> order;      ///< centres in the order of their choice
         std::vector<double> radius;         ///< covering radius after each pick, non-increasing
-        std::vector<std::int64_t> cellSize; ///< keys nearest to each centre (Voronoi counts), of those not recent
+        std::vector<std::int64_t> cellSize; ///< keys nearest to each centre (Voronoi counts), recent keys left out
     };
     std::vector<Head> heads; ///< [Hkv]
 

@@ -32,8 +32,8 @@ std::vector<double> diameterBounds(const PolicyInput& input, const Checkpoint& c
     return bounds;
 }
 
-/// Added up as the engine does for its clusters: a radius that is the distance of two keys reaches from one to the
-/// other.
+/// Summed in the order of the engine's clustering, so that a radius equal to the distance of two keys reaches from one
+/// to the other.
 double squaredDistance(const float* a, const float* b, std::int64_t d) {
     std::array<double, 8> part{};
     for (std::int64_t c = 0; c < d; ++c) {
@@ -51,10 +51,10 @@ std::vector<double> squaredDistances(const float* rows, std::int64_t count, std:
     return squares;
 }
 
-/// What makes room for one cluster of t in `count` of `rows` tokens.
+/// The remedy when `count` of `rows` tokens have no room for one cluster of t slots.
 std::string remedyOf(std::int64_t count, std::int64_t rows, std::int64_t t, std::int64_t s) {
     const std::int64_t needed = s + (t + 2) / 2;
-    const bool values = t + 3 <= 2 * count, clusters = s + 1 <= count; // one of the two, lowered to 1, suffices
+    const bool values = t + 3 <= 2 * count, clusters = s + 1 <= count; // lowering this one alone to 1 suffices
     std::string remedy = values     ? "Lower value_slots"
                          : clusters ? "Lower cluster_slots"
                                     : "Lower value_slots and cluster_slots";
