@@ -5,8 +5,8 @@
 
 namespace kvscope {
 
-/// The rule of a captured layer. Whoever computes attention from a capture takes it from here, so that no part of the
-/// rule is forgotten.
+/// The rule of a captured layer. All code that computes attention from a capture takes the rule from here, so that no
+/// part of it is forgotten.
 inline AttentionRule attentionRuleOf(const LayerInfo& layer) {
     return {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf, layer.sinks};
 }

@@ -59,7 +59,7 @@ public:
         });
     }
 
-    /// Query j reads N keys of its KV head before the token at the cut.
+    /// The query of token t stands at position N + t - cut, after the N kept keys of its KV head.
     Tensor queries(const Selection& selection, const Checkpoint& checkpoint) const {
         return turned(m_input.queries, checkpoint, [&](std::size_t head, std::size_t row) {
             const auto kv = static_cast<std::size_t>(m_layer.gqaGroupOf[head]);
@@ -86,7 +86,7 @@ private:
         const std::vector<std::int64_t>& positions = m_capture.tokens().positions;
         for (std::size_t row = 0; row < count; ++row) {
             checkpoint.stopPoint();
-            std::optional<Move> last; // heads mostly move alike, and computing sines costs more than the rotation
+            std::optional<Move> last; // most heads move alike, and computing sines costs more than the rotation
             RopeRotation rotation;
             for (std::size_t head = 0; head < heads; ++head) {
                 const Move move = moveOf(head, row);
@@ -95,7 +95,7 @@ private:
                 rotateRow({rows.data.data() + (head * count + row) * d, d}, rotation, m_capture.info().rope);
             }
         }
-        rows.stored = StoredType::Float32; // rotated numbers have all digits
+        rows.stored = StoredType::Float32; // rotated numbers need all digits of a float
         return m_engine.upload(std::move(rows));
     }
 

@@ -17,8 +17,8 @@ void requireRotatableKeys(const CaptureReader& capture, const LayerInfo& layer);
 
 /// The cache of StreamingLLM 3.2: the N kept keys of a KV head, in time order, rotated to positions 0 ... N - 1, and
 /// token t after the cut, key and query, rotated to N + t - cut. Heads with fewer keys start at a later row of the same
-/// tensor, but their positions start at 0 too. `input`: evaluation queries from the cut on. `requireRotatableKeys` must
-/// have passed.
+/// tensor, but their positions start at 0 too. `input` has evaluation queries from the cut on. `requireRotatableKeys`
+/// must have passed. Throws Error where query heads keep sets of their own.
 std::shared_ptr<const MovedCache> moveIntoCache(const Engine& engine, const FidelityInput& input,
                                                 const Selection& selection, const CaptureReader& capture,
                                                 const LayerInfo& layer, const Checkpoint& checkpoint);

@@ -118,7 +118,7 @@ void addTriples(const LayerRunner& runner, RunRequest run, const std::string& co
     std::vector<std::vector<Sample>> retentions(grid.size()), errors(grid.size());
     std::vector<Selection> smallest; // of each layer, at the first retention
     bool budgetCounts = false;
-    double nothing = 0; // balanced up to this retention
+    double nothing = 0; // largest retention at which nothing was balanced
     const auto addLayer = [&](std::size_t point, const auto& result, const Checkpoint&) {
         const std::size_t at = point % grid.size();
         const std::int32_t layer = result->request.layer.value;
@@ -140,7 +140,7 @@ void addTriples(const LayerRunner& runner, RunRequest run, const std::string& co
     data.seenQueries |= run.cut.evaluatedOnSeen;
     const auto mean = [](const std::vector<Sample>& samples) { return meanByLevels(samples).summary.mean; };
     for (std::size_t i = 0; i < grid.size(); ++i)
-        if (const double error = mean(errors[i]); !std::isnan(error)) // no triple without an error
+        if (const double error = mean(errors[i]); !std::isnan(error)) // without an error there is no triple
             data.triples.push_back({context, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
                                     std::max(kLeastQuality, 1 - error)});
     if (const std::string warning = info.checkWarning(); !warning.empty())

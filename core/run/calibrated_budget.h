@@ -13,10 +13,10 @@ CalibratedBudget calibratedBudget(const LayerRunner& runner, const RunRequest& r
 const Budget& askedBudget(const RunResult& result);
 
 /// Attention-output fidelity as a proxy for the model's losses: on a grid of retentions, y = 1 - relative output error
-/// (BalanceKV B.1; mean over query heads, then over the capture's layers; at least 1e-6), at the asked retention, as it
-/// is a budget to ask for that the curve is to give: layers may keep more (`whole_layers`) or less. One context per
-/// capture. No model is run, so results carry the word proxy. It is measured on the evaluation queries, so the
-/// resulting retention depends on them; the policy does not.
+/// (BalanceKV B.1; mean over query heads, then over the capture's layers; at least 1e-6). Each y stands at the
+/// retention asked for, because the curve must give a budget to ask for; layers may keep more (`whole_layers`) or less.
+/// One context per capture. No model is run, so results carry the word proxy. The proxy is measured on the evaluation
+/// queries, so the resulting retention depends on them; the policy does not.
 struct ProxyRequest {
     std::vector<std::shared_ptr<const CaptureReader>> captures;
     PolicySpec policy;

@@ -7,22 +7,22 @@
 
 namespace kvscope {
 
-/// Mean over the query heads of this KV head, or over all heads, of numbers [Hq]. NaN are left out; NaN if none is
-/// left.
+/// Mean of numbers [Hq] over the query heads of this KV head, or over all heads. NaN are left out; NaN if nothing
+/// remains.
 double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& layer, std::optional<KvHeadIndex> head);
 
 /// Mean output error over the query heads of one GQA group; NaN where nothing was measured.
 double meanErrorOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head);
 double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head);
 
-/// Tokens that a query head attends to: with this KV head, or the mean over all KV heads. KV heads that a recorded list
-/// leaves out do not count; NaN if none is left.
+/// Mean number of tokens that a query head of this KV head, or of any KV head, attends to. KV heads that a recorded
+/// list leaves out do not count; NaN if none remains.
 double meanAttendedTokens(const RunResult& result, std::optional<KvHeadIndex> head = {});
 /// The same as a share of the tokens before the cut: the realised retention.
 double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head = {});
 
-/// Whether this is BalanceKV without room to balance: sinks and recents took the whole budget. A note of the result
-/// says so, and whatever shows its numbers has to say it too.
+/// Whether a balancing policy had no room to balance: the protected tokens took the whole budget. A note of the result
+/// says so, and all code that shows its numbers must say so too.
 bool balancedNothing(const RunResult& result);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// What a run reads of its layer. A policy that scores by a window of queries, and every measure, need a few of them,
-// while those of all query heads are several times as large as the keys.
+// What a run reads of its layer. Policies that score by a window of queries, and all measures, need few queries, while
+// all queries are several times as large as the keys.
 #include "core/run/layer_reads.h"
 
 #include "core/policies/policy_needs.h"

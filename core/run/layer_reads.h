@@ -18,7 +18,7 @@ struct LayerRead {
     friend bool operator==(const LayerRead&, const LayerRead&) = default;
 };
 
-/// Rows of the whole tensor.
+/// Number of rows of the whole tensor.
 std::int64_t rowsOf(TensorRole role, const CaptureInfo& capture, const LayerInfo& layer);
 
 /// Queries of a layer as rows of the captured ones.
@@ -35,10 +35,10 @@ QueryRows policyQueries(const RunRequest& request);
 /// The queries after the cut, on which a result is measured; with cut "none" the last 256. count() as above.
 QueryRows evaluationQueries(const RunRequest& request);
 
-/// What to read to have these queries: their rows alone, or all captured ones where these are half of them or more.
+/// Their rows alone, or all captured rows if they are at least half of those or more than kMostRowsInMemory.
 LayerRead readOf(const QueryRows& queries, const LayerInfo& layer);
 
-/// What a run reads whose intermediate results are not cached yet, without repetition.
+/// What a run reads when none of its intermediate results is cached, without repetition.
 std::vector<LayerRead> readsOf(const RunRequest& request);
 
 } // namespace kvscope

@@ -63,7 +63,7 @@ void leaveOutHeads(MeasureValues& values, const std::vector<std::int32_t>& missi
     }
 }
 
-/// Of the files that the curve is made from: rows may be added to a capture while it is open.
+/// Stamps of the files that the curve is made from: rows may be added to a capture while it is open.
 std::string stampOfCurve(const RunRequest& request) {
     const std::string& curve = request.budget.curve;
     return pathStamp(curve.empty() ? request.capture->info().path : curve) +
@@ -218,7 +218,7 @@ std::shared_ptr<const RunResult> chooseAtOnce(const LayerRunner& runner, const R
         try {
             chosen = runner.run(choice, {});
         } catch (const StageCache::Missing&) {
-        } catch (const std::exception&) { // the worker's attempt will say it
+        } catch (const std::exception&) { // the worker meets and reports the same error
         }
     });
     return chosen;
@@ -285,7 +285,7 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
 }
 
 namespace {
-/// Numerators and a few shares in double for blocks of 32 queries, and the kept tokens of each head.
+/// For each of kMost sums: dv + 5 doubles per query, in blocks of 32 queries, and the kept tokens of each head.
 std::size_t mostBytesOfRecentSums(const FidelityInput& input) {
     const auto heads = static_cast<std::size_t>(input.queries.size(0)),
                queries = static_cast<std::size_t>((input.queries.size(1) + 31) / 32 * 32),
@@ -308,7 +308,7 @@ std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& inpu
 std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::span<const std::string> ids,
                                                const Checkpoint& checkpoint) const {
     const Fidelity& fidelity = requireFidelity(result);
-    RunResult scratch; // holds the notes and times that `result` already has
+    RunResult scratch; // takes the notes and times, which `result` already has
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
     const auto cached = exact(input, checkpoint.part(0, 0.3));

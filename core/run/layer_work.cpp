@@ -23,7 +23,7 @@ namespace kvscope {
 
 namespace {
 
-/// Source of the keys before RoPE; 16-bit captures rounded them after the rotation instead of before.
+/// Note on the source of the keys before RoPE; derived ones of 16-bit captures were rounded after the rotation.
 std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
     if (!layer.hasRope) return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
     return layer.hasKeysPreRope ? "keys before RoPE: from the file"
@@ -41,12 +41,12 @@ HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::
     return tokens;
 }
 
-/// What a sliding window makes of a budget, and window and attention sinks of another program's list.
+/// Notes kept tokens that a sliding window hides, and that kvpress may ignore the window and the attention sinks.
 void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQueries) {
     const RunRequest& request = result.request;
-    const std::int64_t unseen = request.cut.token - layer.slidingWindow + 1; // tokens before it, by later queries
+    const std::int64_t unseen = request.cut.token - layer.slidingWindow + 1; // later queries see tokens from it on
     const bool hides = layer.slidingWindow > 0 && unseen > 0;
-    const bool moved = hasCachePositions(request); // then only a cache longer than the window reaches behind it
+    const bool moved = hasCachePositions(request); // then only a cache longer than the window has hidden keys
     std::int64_t kept = 0, gone = 0;
     for (const HeadSelection& head : result.selection.heads) {
         const std::int64_t own = std::ssize(head.kept);
@@ -65,7 +65,7 @@ void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQue
                                        ignored, layer.layer.value));
 }
 
-/// What `whole_layers` did, or that no layer of the capture is of the kind.
+/// Notes what `whole_layers` did, or that the capture has no layer of that kind.
 void noteWholeLayers(RunResult& result, const CaptureInfo& capture, bool whole) {
     const ParameterValues& values = result.request.policy.values;
     if (!values.has("whole_layers") || values.choice("whole_layers") == "none") return;
@@ -80,7 +80,7 @@ void noteWholeLayers(RunResult& result, const CaptureInfo& capture, bool whole) 
                                            values.choice("whole_layers")));
 }
 
-/// A member of what is shared.
+/// A table that is a member of `owner` and keeps it alive.
 SharedTable sharedIn(const std::shared_ptr<const void>& owner, const HostTensor& table) {
     return std::shared_ptr<const HostTensor>(owner, &table);
 }
@@ -100,7 +100,7 @@ struct LayerWork::Scored {
     double featuresMs = 0, combineMs = 0;
 };
 
-/// A choice; for a block run with its scores by token, which a one-shot run has in Scored.
+/// A choice, with the scores by token of a block run, or the total of a one-shot run whose scores depend on the budget.
 struct LayerWork::Chosen {
     PolicyOutcome outcome;
     HostTensor total;
@@ -127,7 +127,7 @@ std::string LayerWork::keyOf(TensorRole role) const {
     return fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
 }
 
-/// Keys before RoPE are derived from cached keys, where the file would be read for keys again.
+/// Derives keys before RoPE from cached keys, because the capture would read the keys from its file again.
 HostTensor LayerWork::read(TensorRole role, const Checkpoint& checkpoint) const {
     const bool derived = role == TensorRole::KeysPreRope && m_layer.hasRope && !m_layer.hasKeysPreRope;
     const std::vector<float>& frequencies = m_capture.inverseFrequencies(m_layer.layer);
@@ -157,7 +157,7 @@ Tensor LayerWork::rows(const LayerRead& read, const Checkpoint& checkpoint, doub
     const std::string key = fmt::format("{}|{}|{}", keyOf(read.role), read.begin, read.end);
     const bool all = read == LayerRead{read.role, 0, rowsOf(read.role, m_capture.info(), m_layer)};
     assert(all || read.role == TensorRole::Queries);
-    // A slice of all rows is no entry of its own: it would keep them in memory when the cache drops them.
+    // A slice of the whole tensor gets no cache entry: it would keep the tensor in memory after the cache drops it.
     if (all || m_cache.has(keyOf(read.role)) || !m_capture.readsQueriesInParts())
         return m_engine.rows(tensor(read.role, checkpoint, milliseconds), read.begin, read.end);
     const auto make = [&] {
@@ -192,7 +192,7 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Checkpoint& ch
     const QueryRows own = policyQueries(result.request);
     const auto wants = [&](Need need) { return policyNeeds(result.request.policy, need); };
     const std::int64_t kvHeads = m_capture.info().numKvHeads, width = m_capture.info().headDim;
-    // First, where a measure reads them later: keys before RoPE are then derived from them.
+    // Keys are read first if a measure needs them later: keys before RoPE are then derived from them.
     const bool wantsKeys = wants(Need::Keys) || (wants(Need::PreRopeKeys) && result.request.measure);
     return PolicyInput{.engine = m_engine,
                        .keys = wantsKeys ? seen(TensorRole::Keys) : Tensor({kvHeads, cut.token, width}, {}),
@@ -293,7 +293,7 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
     // Ranking scores is linear in the tokens; SnapKV ranks a row for each query head.
     const bool ranks = scored && !scored->scores.total.empty() && !request.recordSteps &&
                        scored->scores.perQueryHead.data.size() <= kMostRowsAtOnce;
-    // Who asks at once keeps the choice; cached steps of a drag would push out what took long to compute.
+    // A caller under AtOnce keeps the choice itself: caching every step of a drag would evict values that took long.
     if (ranks && StageCache::AtOnce::isAsked()) return std::make_shared<const Chosen>(make().value);
     return m_cache.get<Chosen>(keyOf("choice", request, Stage::Select), input.checkpoint, make,
                                &result.times.selectionFromCache,
@@ -312,7 +312,7 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
                                 StageCache::Cost::Quick);
 }
 
-// The key holds the file's date and size, so that a rewritten file counts as another one.
+// Cache keys hold the file's date and size, so that a rewritten file counts as another one.
 HostTensor LayerWork::imported(const RunRequest& request) const {
     if (!readsImportedScores(request.policy) || request.policy.values.text("file").empty()) return {};
     return readImportedScores(request.policy.values.text("file"), m_capture, m_layer.layer, request.cut.token);

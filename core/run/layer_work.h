@@ -35,13 +35,13 @@ public:
     LayerWork(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer)
         : LayerWork(runner.engine(), runner.cache(), runner.keyOf(capture), *capture, layer) {}
 
-    /// Starts all cache keys of a layer.
+    /// The prefix of all cache keys of a layer.
     static std::string prefixOf(const std::string& capture, LayerIndex layer) {
         return capture + std::to_string(layer.value) + "|";
     }
     /// The tensor [H, rows, d] as captured.
     Tensor tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
-    /// Rows [begin, end) of it; queries are read alone where the capture can and the cache does not hold all of them.
+    /// Rows [begin, end) of it; those of queries are read alone if the capture can and not all queries are cached.
     Tensor rows(const LayerRead& read, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
 
     /// Fills selection, scores and notes, by the policy or from the recorded list.
@@ -56,7 +56,7 @@ private:
     struct Chosen;
     struct Scored;
 
-    /// `prefix` starts all keys of the capture.
+    /// `prefix` is that of all cache keys of the capture.
     LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
               LayerIndex layer);
     HostTensor read(TensorRole role, const Checkpoint& checkpoint) const;
@@ -83,12 +83,12 @@ private:
 
     const Engine& m_engine;
     StageCache& m_cache;
-    std::string m_ofCapture, m_prefix; ///< start all cache keys of the capture and of the layer
+    std::string m_ofCapture, m_prefix; ///< prefixes of all cache keys of the capture and of the layer
     const CaptureReader& m_capture;
     const LayerInfo& m_layer;
 };
 
-/// Reads what a run reads into the runner's cache.
+/// Reads `reads` of a layer into the runner's cache.
 void readLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
                std::span<const LayerRead> reads, const Checkpoint& checkpoint);
 /// Drops all that the runner has cached of a layer.

@@ -148,7 +148,7 @@ private:
     std::vector<std::string> m_notes;
 };
 
-/// Writes a table of NaN, which compresses well where nothing was drawn.
+/// Writes a table in which numbers that were not drawn are NaN, which compresses well.
 void put(h5::Writer& writer, const std::string& name, const std::vector<std::int64_t>& shape,
          const std::vector<double>& numbers) {
     h5::Storage storage;

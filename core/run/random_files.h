@@ -21,9 +21,9 @@ class Writer;
 /// Uniforms have the shape [layers, KV heads, n] (one number per token) or [layers, KV heads, rounds, n, slots] (rounds
 /// and slots as the policy's explanation says), all in [0, 1). An attribute "slots" of the data set, ascending, names
 /// the slots of its last axis where these are not 0, 1, 2 ... A sketch has the shape [layers, KV heads, d, k] or, one
-/// for all, [d, k]. Layers are those of the capture, in its order; what layer 0 draws for all layers has the first
-/// place where the capture lacks layer 0. Shapes are checked here; a number is checked when it is asked for, so that
-/// what is never drawn may be NaN. Throws Error.
+/// for all, [d, k]. Layers are those of the capture, in its order; numbers that layer 0 draws for all layers stand at
+/// the first place if the capture lacks layer 0. Shapes are checked here; a number is checked when it is asked for, so
+/// numbers never drawn may be NaN. Throws Error.
 std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
                                                  const CaptureInfo& capture);
 
@@ -44,7 +44,7 @@ public:
     /// Unique per recording, so that no cached result hides draws from it.
     std::string id() const override { return m_id; }
 
-    /// Atomic. Throws Error when nothing was drawn or when the table would be too large.
+    /// Writes atomically. Throws Error when nothing was drawn or when the table would be too large.
     void write(const std::string& path) const;
 
 private:
@@ -57,7 +57,7 @@ private:
         std::vector<double> entries;
     };
 
-    /// The lock is held, and at least one number was drawn.
+    /// Call with m_mutex locked and at least one number drawn.
     void writeUniforms(h5::Writer& writer, const std::string& path) const;
     void writeSketches(h5::Writer& writer, const std::string& path) const;
 

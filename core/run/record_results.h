@@ -23,7 +23,7 @@ RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResul
 
 /// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
 std::vector<std::int32_t> headsNotRecorded(const RunResult& result);
-/// Whether it leaves out this one: then nobody knows what the head keeps.
+/// Whether a recorded list leaves out this KV head; what the head keeps is then unknown.
 bool leavesOut(const RunResult& result, std::int32_t kvHead);
 
 } // namespace kvscope

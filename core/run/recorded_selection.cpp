@@ -45,7 +45,7 @@ void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int
     std::copy_n(scores.begin(), known, table.data.begin() + row * visible);
 }
 
-/// Of a list's heads: [Hkv, cut] and [Hq, cut], or empty.
+/// The scores of a list's heads: [Hkv, cut] and [Hq, cut], or empty.
 struct TakenScores {
     HostTensor ofKvHeads, ofQueryHeads;
 };
@@ -159,7 +159,7 @@ std::vector<int> chosenHeads(const RecordFilter& filter, int count) {
     return heads;
 }
 
-/// What the list says about its making, which a result without it would lose.
+/// Notes what the list says about how it was made.
 void noteMarksOf(const RecordedSelection& list, RunResult& result) {
     if (!list.arithmetic.empty() && !list.arithmetic.starts_with("exact"))
         result.notes.push_back("the list was chosen with " + list.arithmetic);

@@ -53,7 +53,7 @@ struct CalibratedBudget {
     std::string text() const; ///< "retention 0.381 for tau 0.95, proxy: k = -4.2 fitted to ..."
 };
 
-/// A table of scores, which copies share: of a long capture it is large.
+/// A table of scores whose numbers all copies share, because they are large for a long capture.
 class SharedTable {
 public:
     SharedTable() = default;
@@ -109,7 +109,7 @@ struct QueryHeadDecision {
 };
 
 /// Why a token is kept or evicted. Where query heads choose for themselves, a token is kept if any of them keeps it,
-/// score and rank are the group's, and the margin is the largest of theirs.
+/// score and rank are the group's, and the margin is the largest of the query heads'.
 struct TokenDecision {
     bool kept = false, isProtected = false, scored = false;
     std::int64_t rank = 0; ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
@@ -129,8 +129,8 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
 
 /// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached
 /// separately, each keyed by everything that determines it, within a memory budget (LRU); concurrent requests for one
-/// value compute it once. A capture is identified by its reader: reopening a file gives another capture. A request is
-/// repeated once when the engine loses its device. Thread-safe.
+/// value compute it once. A capture is identified by its reader: reopening a file gives another capture, and the values
+/// of closed captures are dropped. Thread-safe.
 class LayerRunner {
 public:
     explicit LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes = std::size_t{4} << 30);

@@ -1,5 +1,5 @@
 // Many runs one after another: the loop under sweeps, curves, maps and grids. The runner's caches make the inner steps
-// cheap: a new budget selects, a new seed draws, and only a new layer reads.
+// cheap: a new budget only selects, a new seed only draws, a new layer reads.
 #include "core/run/run_grid.h"
 
 #include "core/base/spare_memory.h"
@@ -37,12 +37,12 @@ std::vector<LayerRead> readsOfAll(Points points) {
         for (const LayerRead& read : readsOf(point.run))
             if (std::ranges::find(all, read) == all.end()) all.push_back(read);
     }
-    std::ranges::stable_sort(all, {}, &LayerRead::role); // those before RoPE, the last, are derived from keys at hand
+    std::ranges::stable_sort(all, {}, &LayerRead::role); // keys before RoPE come last: derived from the keys
     return all;
 }
 
 /// Two layers with their intermediate results must fit into the runner's cache, or they would evict each other. The
-/// next layer may take an eighth of the machine's memory, and on small machines at least a usual layer.
+/// next layer may take an eighth of the machine's memory, and at least 1.5 GiB, enough for a usual layer.
 double mostBytesAhead() {
     return std::max(1.5 * 0x1p30,
                     static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
@@ -83,7 +83,7 @@ public:
 private:
     void finish() const {
         if (!m_reading.valid()) return;
-        const ThreadWait wait(ThreadWait::After::AtOnce); // perhaps for the worker of a live model
+        const ThreadWait wait(ThreadWait::After::AtOnce); // the read may wait for the worker of a live model
         m_reading.wait();
     }
     void read(Points layer) const {

@@ -17,8 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // How often a waiting thread checks whether it has been cancelled.
 constexpr auto kLook = std::chrono::milliseconds(20);
-// Another task of the pool starts in the place of one that waits longer: a step of a slider must not begin work that
-// competes with what it waits for, and a value that a live model's worker keeps waiting for must not hold two threads.
+// After this time the pool starts another task in place of the waiting one. A slider step waits less and must not start
+// work that competes with its value; a wait for a live model's worker is longer and must not hold two threads.
 constexpr auto kShort = std::chrono::milliseconds(100);
 thread_local bool t_atOnce = false;
 } // namespace
@@ -41,7 +41,7 @@ struct StageCache::State {
         return at == entries.end() || at->second.value;
     }
 
-    /// Waits for the thread that makes the value, until it has it or gives up. Throws Cancelled.
+    /// Waits until the thread that makes the value has made it or given up. Throws Cancelled.
     void await(std::unique_lock<std::mutex>& lock, const std::string& key, const Checkpoint& checkpoint) {
         const auto begun = Clock::now();
         const auto look = [&](std::unique_lock<std::mutex>& held) {
@@ -53,13 +53,13 @@ struct StageCache::State {
         lock.unlock();
         {
             const ThreadWait wait(ThreadWait::After::InTurn);
-            std::unique_lock held(mutex); // ends before `wait`, which may wait for tasks that need the mutex
+            std::unique_lock held(mutex); // unlocked before ~ThreadWait waits for tasks that need it
             while (!isMade(key)) look(held);
         }
         lock.lock();
     }
 
-    /// The entry's value goes to `dropped`, to be destroyed outside the lock. Returns the entry behind it.
+    /// Moves the entry's value to `dropped`, to be destroyed outside the lock. Returns the next entry.
     std::map<std::string, Entry>::iterator remove(std::map<std::string, Entry>::iterator entry,
                                                   std::vector<Erased>& dropped) {
         bytes -= entry->second.bytes;

@@ -25,17 +25,17 @@ public:
 
     enum class Cost { Quick, Long };
     struct Missing {};
-    /// While one lives, `get` on its thread throws Missing instead of waiting, or of making a value that takes long.
+    /// While one exists, `get` on its thread throws Missing instead of waiting or making a value of Cost::Long.
     class AtOnce {
     public:
         AtOnce();
         ~AtOnce();
-        static bool isAsked(); ///< one lives on this thread
+        static bool isAsked(); ///< one exists on this thread
         AtOnce(const AtOnce&) = delete;
         AtOnce& operator=(const AtOnce&) = delete;
     };
 
-    /// `make` returns Made<T>. A key must always be used with the same T. `wasThere` is set when the value was cached.
+    /// `make` returns Made<T>. A key must always be used with the same T. `wasThere`: whether the value was cached.
     /// Throws what `make` throws, and Cancelled while waiting.
     template <class T, class Make>
     std::shared_ptr<const T> get(const std::string& key, const Checkpoint& checkpoint, Make make,

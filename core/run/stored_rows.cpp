@@ -1,4 +1,4 @@
-// What policies state that they store, and the count where they state nothing.
+// The rows that a policy says it stores, or the number of kept tokens if it says nothing.
 #include "core/run/stored_rows.h"
 
 #include "core/metrics/fidelity.h"

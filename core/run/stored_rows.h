@@ -14,14 +14,14 @@ struct StoredRows {
 };
 StoredRows storedRowsOf(const HeadSelection& head);
 
-/// The same as so many tokens with a key and a value each, which is what a budget pays for. Estimators that store
-/// weighted entries store more or less than the distinct tokens that they keep.
+/// The same in tokens with one key and one value each, the unit of a budget. Estimators that store weighted entries
+/// store more or less than the distinct tokens that they keep.
 double storedTokens(const HeadSelection& head, const CaptureInfo& info);
-/// With this KV head, or the mean over all KV heads. Those that a recorded list leaves out do not count; NaN if none is
-/// left.
+/// storedTokens of this KV head, or the mean over all KV heads. Heads that a recorded list leaves out do not count; NaN
+/// if none remains.
 double meanStoredTokens(const RunResult& result, std::optional<KvHeadIndex> head = {});
-/// Of a KV head whose list is weighted so that it stores another number of tokens than it keeps; nothing for others,
-/// and where query heads have sets of their own.
+/// storedTokens of a KV head that stores another number of tokens than it keeps (weighted lists); nothing for other
+/// heads, and where query heads have sets of their own.
 std::optional<double> storedOtherwise(const RunResult& result, KvHeadIndex head);
 
 } // namespace kvscope

@@ -121,7 +121,7 @@ std::vector<QueryHeadDecision> queryHeadsOf(const RunResult& result, std::int64_
     return decisions;
 }
 
-/// A group keeps a token if any of its heads does: the largest margin. NaN where scores are unknown.
+/// A group keeps a token if any of its heads does, so its margin is the largest. NaN where scores are unknown.
 double largestMargin(const std::vector<QueryHeadDecision>& heads) {
     double largest = heads.front().margin;
     for (const QueryHeadDecision& head : heads)
@@ -226,7 +226,7 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
     else if (kind == ChoiceKind::Drawn && !decision.isProtected)
         decision.margin = kUnknown;
     for (const auto& [name, part] : result.parts) decision.parts.emplace_back(name, part.data[at]);
-    if (!whyNoFlipBudget(result).empty()) // so for recorded lists, which name no policy
+    if (!whyNoFlipBudget(result).empty()) // always for recorded lists, whose policy may be unknown here
         return decision;
     if (const Policy& policy = policyById(result.request.policy.policy); policy.card().usesBudget)
         decision.flipBudget = smallestBudget(result, head.value, token, policy);
