@@ -25,17 +25,17 @@ struct CalibrationData {
     std::vector<std::string> notes; ///< notes for the reader
     std::map<std::string, TokenIndex> cuts = {}; ///< of the contexts whose cut is known
     std::vector<std::string> specs = {};         ///< policies with parameters that a table names for its rows
-    bool seenQueries = false;                    ///< of a proxy's runs
-    bool simulated = false;                      ///< of a proxy's runs, or as the rows say
-    std::string arithmetic = {};                 ///< of these; empty: unknown
+    bool seenQueries = false;                    ///< a proxy's runs were measured on queries that the policy saw
+    bool simulated = false;                      ///< of a proxy's runs, or of the rows
+    std::string arithmetic = {};                 ///< of the runs or rows; empty: unknown
 };
 
-/// Adds how further rows were measured. Of several arithmetics one that is not exact counts.
+/// Adds how further rows were measured. An arithmetic that is not exact takes precedence.
 void addMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic);
 
-/// The same, and their words in the notes.
+/// The same, and adds notes that say so in words.
 void noteMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic);
-/// Notes that ratios to a loss through the full cache say little where that loss is almost nothing.
+/// Notes that ratios to a loss through the full cache say little where that loss is almost 0.
 void noteTinyLoss(CalibrationData& data, double fullNll);
 
 /// Names the parameters of `mine` whose values differed when `origin` was measured: "...: measured with window=64, this
@@ -57,15 +57,15 @@ std::vector<std::string> contextNamesOf(std::span<const std::shared_ptr<const Ca
 bool isContextOf(const std::string& context, const CaptureInfo& info);
 
 /// The capture's rows for the policy and variant. A context has the given name, by default the file's, with "#id" where
-/// it has several contexts. Throws Error that lists the existing rows when these are missing.
+/// the capture has several. Throws Error that lists the existing rows when these are missing.
 CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut,
                                 std::string name = {});
 
-/// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`; and as
-/// far as there are any `nll_context`, `context` (default "0"), `policy` and `variant` (rows of others are left out),
-/// `proxy` (true or false), `cut_token`, `spec` (the policy with its parameters), `simulated`, `arithmetic`, and
-/// `notes` of a table with an `origin`. Lines that start with # and other columns are ignored, and rows with an empty
-/// quality are left out with a note. Throws Error with line and column.
+/// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`;
+/// optional are `nll_context`, `context` (default "0"), `policy` and `variant` (rows of others are left out), `proxy`
+/// (true or false), `cut_token`, `spec` (the policy with its parameters), `simulated`, `arithmetic`, and `notes` of a
+/// table with an `origin`. Lines that start with # and other columns are ignored, and rows with an empty quality are
+/// left out with a note. Throws Error with line and column.
 CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant);
 
 /// The retention that one context needs.
@@ -88,7 +88,7 @@ struct Calibration {
 };
 /// Fits, and bootstraps the band of every context's retention from `resamples` (seed 0).
 Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau, double weight, int resamples = 500);
-/// Of all contexts, each with its own k; NaN for a given k.
+/// Over all contexts, each with its own k; NaN for a given k.
 CalibrationMisfit misfitOf(const Calibration& calibration);
 /// A curve with a given k.
 Calibration calibrationOfK(const PolicySpec& policy, double k, double tau);

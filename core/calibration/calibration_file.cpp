@@ -174,9 +174,9 @@ std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<c
     return contexts;
 }
 
-/// From few rows the retention is uncertain, and where a context has a single one nobody can say how uncertain.
+/// From few rows the retention is uncertain, and where a context has a single row, how uncertain is unknown.
 void noteFewRows(const CalibrationFit& fit, CalibrationData& data) {
-    constexpr std::int64_t kFew = 5; // a context; FEW_ROWS of kvscope-evaluate
+    constexpr std::int64_t kFew = 5; // per context; FEW_ROWS of kvscope-evaluate
     if (fit.triples >= kFew * fit.contexts) return;
     std::map<std::string, int> rows;
     for (const CalibrationTriple& triple : data.triples)
@@ -239,7 +239,7 @@ void writeCalibration(const std::string& path, const Calibration& calibration) {
 
 Calibration readCalibrationFile(const std::string& path) {
     const Json json = parsedOrderedJson(readJsonText(path));
-    const auto is = [&](const char* key, const auto& value) { // nothing is copied: it may be nested without end
+    const auto is = [&](const char* key, const auto& value) { // copies nothing: it may be nested deeply
         const auto found = json.find(key);
         return found != json.end() && *found == value;
     };

@@ -119,7 +119,7 @@ void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, st
         return table.has(column) ? table.text(fields, column, line) : std::string();
     };
     addNew(data.specs, textIn("spec"));
-    if (table.has("origin")) { // a calibration, whose notes say how it was measured; other tables note their own runs
+    if (table.has("origin")) { // a calibration, whose notes say how it was measured; others state it in columns
         addNew(data.notes, textIn("notes"));
         addMeasuring(data, textIn("simulated") == "true", textIn("arithmetic"));
         data.seenQueries |= textIn("seen_queries") == "true";
@@ -130,7 +130,7 @@ void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, st
     data.proxy |= textIn("proxy") == "true";
 }
 
-/// Nothing where the text is no policy of this program.
+/// nullopt where the text is no policy of this program.
 std::optional<PolicySpec> specIn(const std::string& text) {
     try {
         return PolicySpec::parse(text);

@@ -1,6 +1,6 @@
 // Counts a policy's operations by running it once more with an empty cache, so that the count does not depend on
-// earlier runs. They follow from the shapes of its primitives and are the same on every machine, so that policies are
-// compared by their arithmetic and not by their implementation.
+// earlier runs. The counts follow from the arguments of its primitives and are the same on every machine, so that
+// policies are compared by their arithmetic and not by their implementation.
 #include "core/studies/policy_work.h"
 
 #include "core/engine/forwarding_engine.h"
@@ -17,7 +17,7 @@ constexpr double kPerLogit = 3; // of a softmax beside the product: exponential,
 
 double numbersOf(const Tensor& tensor) { return static_cast<double>(tensor.shape().count()); }
 
-/// Number of (query head, query, key) triples left by causality and the sliding window.
+/// Number of (query head, query, key) triples that causality and the sliding window leave visible.
 double visiblePairs(const AttentionInput& input) {
     double pairs = 0;
     for (std::int64_t query = 0; query < input.queries.size(1); ++query) {
@@ -44,8 +44,8 @@ double chunkPairs(std::int64_t rows, std::int64_t chunk) {
     return whole * static_cast<double>(chunk) * static_cast<double>(chunk) + last * last;
 }
 
-/// Attention over visible pairs only, symmetric kernels by half, cubic terms of factorisations with their leading
-/// constant.
+/// Counts attention over visible pairs only, half of a symmetric kernel, and cubic terms of factorisations with their
+/// leading constant.
 class CountedEngine final : public ForwardingEngine {
 public:
     using ForwardingEngine::ForwardingEngine;

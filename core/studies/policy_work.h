@@ -12,8 +12,8 @@ struct Work {
 
 /// Operations of a request's choice without any cache: features, combine and select, counted by running them again. The
 /// budget is a fraction or tokens (that of a result). Zero for a recorded list.
-/// Counted are the primitives that policies are made of (the costs that their sources state), not those of measures and
-/// views, moves between host and engine, and what a policy does on the host (arithmetic on score tables, which are d
+/// Counts the primitives that policies are made of (the costs that their sources state), but not those of measures and
+/// views, moves between host and engine, or what a policy does on the host (arithmetic on score tables, which are d
 /// times smaller, and the choice). Throws Error or Cancelled.
 Work policyWork(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint);
 

@@ -1,5 +1,5 @@
 // A reproduction is a sweep whose rows are averaged into points, each with a spread over one level: captures where
-// there are several. Some need only the lengths of the prompts.
+// there are several. Some reproductions need only the lengths of the prompts.
 #include "core/studies/reproduction.h"
 
 #include "core/base/csv.h"
@@ -86,7 +86,7 @@ SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reprodu
     return request;
 }
 
-/// The fit with the range it is from, and which of the theory's powers its interval excludes.
+/// The fit with the range that it covers, and which of the theory's powers its interval excludes.
 std::string lawText(const ReproducedSeries& series, const std::vector<double>& powers) {
     const PowerLaw& law = *series.law;
     const double low = law.exponent - law.halfInterval, high = law.exponent + law.halfInterval;
@@ -100,8 +100,8 @@ std::string lawText(const ReproducedSeries& series, const std::vector<double>& p
                        law.points, series.points.front().x, series.points.back().x);
 }
 
-/// What the runs of a series say, with the points that say it where it is not all of them. Of notes that differ in
-/// numbers alone the first stands for all.
+/// Adds the notes of the runs of a series, with their points unless all points have them. Of notes that differ only in
+/// numbers, the first stands for all.
 void addRunNotes(ReproductionResult& result) {
     for (const ReproducedSeries& series : result.series) {
         std::map<std::string, std::vector<std::pair<std::string, std::string>>> places; // notes with their points
@@ -136,7 +136,7 @@ std::string spreadText(const Reproduction& reproduction, const ReproductionResul
     return "bars: " + over + before;
 }
 
-/// A mean over queries is one over all of the prompt's only where all were captured.
+/// Notes or refuses a capture without all queries: a mean over queries is then not over the whole prompt.
 void checkQueries(ReproductionResult& result, const Reproduction& reproduction, const CaptureInfo& info,
                   const std::vector<int>& layers) {
     for (const LayerInfo& layer : info.layers) {

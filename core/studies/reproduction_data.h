@@ -14,21 +14,21 @@ enum class ReproductionAxis { Retention, Layer, Tokens, Parameter, Memory };
 
 enum class ReproductionMethod {
     Sweep,      ///< runs and their measures
-    PowerLaw,   ///< a sweep; to each series measure = factor x^exponent is fitted
+    PowerLaw,   ///< a sweep; measure = factor x^exponent is fitted to each series
     KeptShares, ///< no run: how much of prompts of these lengths a fixed cache holds (KeyDiff Table 8)
     Lengths     ///< no run: how many prompts are how long (KeyDiff Table 7, Fig. 18)
 };
 
-/// A table or figure of the papers as a sweep with its own measures, or a word on where else it is.
+/// A table or figure of the papers as a sweep with its own measures, or a note on where else it is made.
 struct Reproduction {
     std::string id, item;  ///< "keydiff-fig12", "KeyDiff Fig. 12: ..."
     std::string paperData; ///< what the paper ran on, and with which parameters
     std::string elsewhere; ///< "needs the model ..." or the command that draws it; empty: it runs here
-    std::vector<std::string> policies = {}, budgets = {}; ///< policies as specs; one that is not there is left out
+    std::vector<std::string> policies = {}, budgets = {}; ///< policies as specs; missing ones are left out
     /// id empty: none. A series for each value unless the axis is the parameter. Along memory the values are the points
     /// of the policies that have the parameter, and the budgets those of the others.
     VariedParameter varied = {};
-    /// Ids of measures, or of own ones (reproductionMeasureLabel).
+    /// Ids of measures, or of those that only reproductions have (reproductionMeasureLabel).
     std::vector<std::string> measures = {};
     ReproductionAxis axis = ReproductionAxis::Retention;
     std::string cut = "default";
@@ -45,7 +45,7 @@ struct Reproduction {
     /// First tokens that every policy of the row keeps exactly: budgets and retentions are shares of the others before
     /// the cut.
     std::int64_t exactFirst = 0;
-    std::vector<double> powers = {}; ///< that theory expects of the fits, drawn beside them
+    std::vector<double> powers = {}; ///< exponents that theory expects, drawn beside the fits
     std::string caveat = {};         ///< what a reader of the numbers must know besides
 };
 
@@ -54,14 +54,14 @@ struct ReproducedPoint {
     std::string xText; ///< the value of a parameter that is no number, else empty
     Summary summary;
     std::string over = {};               ///< what the summary's spread is over: "layers"; empty: it has none
-    std::vector<std::string> notes = {}; ///< of its runs; of those that differ in numbers alone the first
+    std::vector<std::string> notes = {}; ///< of its runs; the first of those that differ only in numbers
 };
 
 struct ReproducedSeries {
     std::string label, policyId, measure; ///< label: policy, then the parameter's value and the measure where they vary
     std::vector<ReproducedPoint> points;  ///< ascending in x, parameters in the order of their values
     std::optional<PowerLaw> law = {};
-    std::string title = {}; ///< what `label` says in the names that people read, for figures; empty: the label
+    std::string title = {}; ///< `label` in names that people read, for figures; empty: the label itself
 };
 
 struct ReproductionResult {

@@ -19,7 +19,7 @@ namespace kvscope {
 
 namespace {
 
-/// Repeats a run with its step log, in which drawn leverage leaves its distortions.
+/// Repeats a run with its step log, where drawn leverage records its distortions.
 std::vector<double> spectralDistortions(const LayerRunner& runner, RunRequest request, bool drawn) {
     request.recordSteps = true;
     request.measure = false;
@@ -186,7 +186,7 @@ void GatheredSeries::addAt(const std::string& place, const SweepRow& row, const 
     std::vector<PointSamples>& points = m_points[{run.policy.policy, labelOf(run, measure)}];
     auto at = std::ranges::find(points, place, &PointSamples::text);
     if (at == points.end()) at = points.insert(points.end(), PointSamples{0, 0, place});
-    // x is the mean realised budget of the point.
+    // x is the mean over the point's rows.
     at->x = (at->x * static_cast<double>(at->rows) + xOf(row, measure)) / static_cast<double>(at->rows + 1);
     at->rows += 1;
     for (const std::string& note : row.result->notes) at->notes.try_emplace(wordsOf(note), note);
@@ -247,7 +247,7 @@ std::vector<std::string> GatheredSeries::placesOf(const RunRequest& run) const {
 
 double GatheredSeries::xOf(const SweepRow& row, const std::string& measure) const {
     const RunRequest& run = row.result->request;
-    if (measure.starts_with("spectral_")) // rows drawn, of which some are the same
+    if (measure.starts_with("spectral_")) // rows drawn, some of them several times
         return static_cast<double>(row.result->requested) / static_cast<double>(row.result->visible);
     switch (m_reproduction.axis) {
     case ReproductionAxis::Layer: return run.layer.value;

@@ -38,7 +38,7 @@ struct SweepRow {
     double retainedMass = 0;
     std::vector<double> measures;  ///< means over the heads; NaN where the selection has no scores to measure
     std::uint64_t storedBytes = 0; ///< keys and values of the kept tokens, all KV heads
-    Work work;                     ///< of the choice, from nothing (core/studies/policy_work.h); 0 unless asked for
+    Work work;                     ///< of the choice without any cache (core/studies/policy_work.h); 0 unless asked for
 };
 
 /// Checks what can be checked before any computation, and calls `row` for each row on the calling thread. Reads one
@@ -52,7 +52,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 /// counted, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes, simulated,
 /// engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the cache.
 std::vector<std::string> sweepColumns(const SweepRequest& request);
-/// The row as texts, as many as there are columns; empty: no value. Texts of numbers read back to the same numbers.
+/// The row as texts, one per column; empty: no value. Numbers read back exactly, except times and operations.
 std::vector<std::string> sweepFields(const SweepRequest& request, const SweepRow& row);
 
 } // namespace kvscope

@@ -91,7 +91,7 @@ std::vector<MeasuredWalk> walksOf(const BalanceLog& log, std::int64_t kvHead, co
     return walks;
 }
 
-/// The walk with the least room, and the share of all walks and queries above their bounds.
+/// The walk closest to its bound, and the share of all walks and queries above their bounds.
 TheoryRow rowOf(const std::vector<MeasuredWalk>& walks, std::int64_t queries) {
     TheoryRow row{.kind = TheoryRow::Kind::Bound,
                   .theorem = "BalanceKV Thm 3.3",

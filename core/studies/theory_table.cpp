@@ -83,9 +83,9 @@ private:
         return m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
     }
     double parameter(const char* id) const { return values().has(id) ? values().real(id) : NAN; }
-    /// NaN where −1 leaves it to the budget.
+    /// NaN where −1 leaves the parameter to the budget.
     double setByHand(const char* id) const { return parameter(id) < 0 ? NAN : parameter(id); }
-    /// Rows that the policy drew, one drawn twice counted twice; the tokens kept where it draws none.
+    /// Number of rows that the policy drew, repeated ones included; of tokens kept if it draws none.
     double rowsTaken(int head) const {
         const auto log = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
         return static_cast<double>(log && !log->draws.empty() ? log->draws[head].size()
@@ -207,7 +207,7 @@ private:
                   "nothing: SubGen Thm 1 hides the constants of t and s", checkpoint);
     }
 
-    /// A separate leverage run that keeps so many tokens of every head.
+    /// A separate leverage run that keeps `tokens` tokens of every head.
     std::shared_ptr<const LeverageLog> leverageRun(const std::string& variant, double tokens,
                                                    const Checkpoint& checkpoint) const {
         RunRequest run = m_result->request;
@@ -223,7 +223,7 @@ private:
         std::map<double, std::shared_ptr<const LeverageLog>> drawings; // by their number of rows
         const auto used = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
         const bool sketched = values().choice("sketch") != "none" && used &&
-                              used->leverage.shape == exact->leverage.shape; // not in blocks
+                              used->leverage.shape == exact->leverage.shape; // false in blocks
         for (int head = 0; head < heads(); ++head) {
             TheoryTargets wanted = targets();
             if (sketched) wanted.sketch = std::min(parameter("sketch_size"), static_cast<double>(norms(head).keyDim));

@@ -23,11 +23,11 @@ struct TheoryRow {
     double demanded = 0;                  ///< the requirement or the bound; infinity beyond the double range
     double set = NAN;                     ///< current value of the parameter, if any
     double measured = NAN;                ///< mean over queries where there are many
-    double worst = NAN;                   ///< maximum over them; what a bound is compared with
+    double worst = NAN;                   ///< the largest measurement, which a bound is compared with
     std::vector<double> overEpsilon = {}; ///< `demanded` at theoryEpsilons(); empty where ε does not occur
-    std::string unit = {};                ///< behind a number: "°"
+    std::string unit = {};                ///< written after a number: "°"
     std::int64_t count = 0;               ///< measurements; 0: one
-    double beyond = NAN;                  ///< share of them above the bound
+    double beyond = NAN;                  ///< share of the measurements above the bound
     double mayFail = NAN;                 ///< share that the theorem allows above it
     bool isSigned = false;                ///< cosines: a ratio to the bound means nothing
     std::string caveat = {};   ///< constants set to 1, vacuous bounds, empty regimes, nothing balanced; empty: none
@@ -36,7 +36,7 @@ struct TheoryRow {
     /// The paper with its version, from the table of citations.
     std::string paper() const;
     bool hasMargin() const;
-    /// Set over demanded, or bound over worst: at least 1 where the theorem's requirement or promise holds.
+    /// Set over demanded, or bound over worst (isSigned: 1 + bound - worst): at least 1 where the theorem holds.
     double margin() const { return marginAgainst(demanded); }
     double marginAgainst(double otherDemand) const;
 };
@@ -54,12 +54,12 @@ struct TheoryTable {
 };
 
 /// The theorems' statements about the request's policy (BalanceKV in both forms, SubGen, Compactor, leverage, KeyDiff),
-/// for all KV heads of its layer in ascending order. Throws Error for a policy without theorems, for recorded lists,
-/// and without evaluation queries.
+/// for all KV heads of its layer in ascending order. Throws Error for a policy without theorems, a recorded list, a
+/// layer with softcap or attention sinks, and without evaluation queries.
 TheoryTable theoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
                         const Checkpoint& checkpoint);
 
-/// The norms of one KV head that the theorems use: keys and values before the cut, and the evaluation queries.
+/// Per KV head: the largest norms of the keys before the cut and of the evaluation queries, and the dimensions.
 std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint);
 
 /// BalanceKV's Theorem 3.3 at fixed queries, a row for each KV head that walked, from a run with steps: the measured
