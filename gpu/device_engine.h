@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Consequence of a primitive's failure. Ours: not the device's fault, as shapes that do not fit. OutOfMemory: a
+/// Consequence of a primitive's failure. Ours: not the device's fault, like shapes that do not fit. OutOfMemory: a
 /// smaller batch may succeed. Lost: no further call can succeed. Refused: only this call failed; the device goes on.
 enum class DeviceFailure { Ours, OutOfMemory, Lost, Refused };
 
@@ -19,12 +19,12 @@ public:
     const char* what() const noexcept override { return "this primitive has no code for the device"; }
 };
 
-/// Attention sinks have no device code: the CPU engine computes a layer that has them.
+/// For primitives whose device code knows no attention sinks: the CPU engine computes a layer that has them.
 inline void requireNoSinks(const AttentionRule& rule) {
     if (!rule.sinks.empty()) throw NoDeviceCode();
 }
 
-/// An engine whose primitives run on a device and may fail because of it. ResidentEngine wraps it: it decides which
+/// An engine whose primitives run on a device and may fail because of it. ResidentEngine wraps it and decides which
 /// tensors are resident and what happens after a failure. A primitive that is not overridden throws NoDeviceCode.
 class DeviceEngine : public ForwardedPrimitives<DeviceEngine> {
 public:
@@ -41,7 +41,7 @@ public:
     }
     /// Reduces the memory for intermediate results of later calls. False when it cannot shrink further.
     virtual bool shrink() const = 0;
-    /// Called on its thread before every call: a thread may have work of its own on the device.
+    /// Called before every call, on the calling thread: a thread may have a stream of its own on the device.
     virtual void enterThread() const {}
 
     template <class Call>

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kModuleFile = "libkvscope_torch.so";
 constexpr const char* kFetch = "Run resources/dev/libtorch.sh fetch and build again, or use --engine cpu";
 
-/// Beside the program, as built or as installed; KVSCOPE_ENGINE_MODULE names another one. Empty: there is none.
+/// The module beside the program, as built or as installed; KVSCOPE_ENGINE_MODULE names another. Empty: there is none.
 std::string modulePath() {
     if (const char* given = std::getenv("KVSCOPE_ENGINE_MODULE")) return given;
     std::error_code ignored;

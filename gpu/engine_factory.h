@@ -22,11 +22,11 @@ struct EngineChoice {
 /// device and runs every library on it once.
 std::unique_ptr<Engine> makeEngine(const EngineChoice& choice);
 
-/// Runs small calls of what a budget move needs, so that a device loads its kernels and libraries now and not in the
-/// first move.
+/// Runs small calls of the primitives that a budget move needs, so that a device loads its kernels and libraries now
+/// and not during the first move.
 void warmUp(const Engine& engine);
 
-/// An engine that can be named, and whether it probably works on this machine. Asking loads no library.
+/// An engine that can be named, and whether it probably works on this machine. Asking loads the driver's library only.
 struct EngineOffer {
     std::string name, title;
     std::string missing, remedy; ///< empty: nothing is missing

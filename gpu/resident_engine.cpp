@@ -22,7 +22,7 @@ std::string wordsOf(const std::exception& failure) {
     return text.substr(0, text.find('\n'));
 }
 
-/// Call inside a handler, of a failure that is not the device's fault.
+/// Call inside the handler of a failure that is not the device's fault.
 [[noreturn]] void rethrow(const std::string& call, const std::exception& failure) {
     if (dynamic_cast<const Error*>(&failure) || dynamic_cast<const std::bad_alloc*>(&failure)) throw;
     throw Error({call + " was given what it cannot compute: " + wordsOf(failure), "engine",
@@ -68,7 +68,7 @@ bool ResidentEngine::tryAgain(const Attempt& attempt, const std::exception& fail
     }
     m_lost = true;
     m_residency.evictAll();
-    return true; // which finds the device lost
+    return true; // the retry finds the device lost
 }
 
 /// Evicts all tensors and asks for smaller batches. False when that does not help.
@@ -218,7 +218,7 @@ Tensor Residency::onDevice(const Tensor& tensor) {
     return storage.of(*m_device, wholeOnDevice(*storage.block));
 }
 
-/// Uploads without the mutex, so that other tensors can be used and uploaded meanwhile.
+/// Uploads without holding the mutex, so that other tensors can be used and uploaded meanwhile.
 Tensor Residency::wholeOnDevice(Block& block) {
     std::unique_lock lock(m_state->mutex);
     m_state->uploadEnded.wait(lock, [&] { return !block.isUploading; });

@@ -48,11 +48,11 @@ private:
 };
 
 /// A device engine made safe: primitives run on the device, tensors are resident there up to a memory budget, and no
-/// failure of the device stops the program. Out of memory: evicts all tensors, then shrinks batches, at last runs the
+/// failure of the device stops the program. Out of memory: evicts all tensors, then shrinks batches, finally runs the
 /// call on the CPU engine. Device lost: all further calls run on the CPU engine. A strict engine throws Error instead
-/// of running a failed call on the CPU. A primitive without device code always runs there, strict or not. state()
-/// counts both and has the last failure. What is not the device's fault is thrown as Error and never repeated.
-/// Thread-safe.
+/// of running a failed call on the CPU. A primitive without device code always runs on the CPU, strict or not. state()
+/// counts both kinds of calls and has the last failure. What is not the device's fault is thrown as Error and never
+/// repeated. Thread-safe.
 class ResidentEngine final : public ForwardedPrimitives<ResidentEngine> {
 public:
     /// memoryBytes 0: no bound on the resident tensors.
@@ -113,7 +113,7 @@ private:
     mutable Residency m_residency;
     mutable std::atomic<bool> m_lost{false};
     mutable std::mutex m_mutex;
-    mutable EngineState m_state; ///< counts, notice and failure alone; guarded by the mutex
+    mutable EngineState m_state; ///< only counts, notice and failure; guarded by the mutex
 };
 
 } // namespace kvscope

@@ -6,7 +6,7 @@
 
 namespace kvscope::gpu {
 
-/// Which keys a query sees, besides the sliding window of Causal. Chunks: those of its own chunk of C rows.
+/// Which keys a query sees, apart from the sliding window. Chunks: those of its own chunk of C rows.
 enum class MaskKind : std::int32_t { Causal, All, Chunks };
 
 struct AttentionMask {

@@ -81,7 +81,7 @@ KVSCOPE_PORTABLE TileRange rowTilesFor(const AttentionCall& call, std::int64_t k
     return {begin >> shift, begin < end ? (end + queriesPerTile(call) - 1) >> shift : begin >> shift};
 }
 
-/// What makes logits of products, in the tile's arithmetic and unit.
+/// Converts products to logits, in the tile's arithmetic and unit.
 template <class Number> class LogitShape {
 public:
     __device__ __forceinline__ explicit LogitShape(const AttentionCall& call)
@@ -89,10 +89,10 @@ public:
           m_inverseSoftcap(call.softcap > 0 ? Number(1 / call.softcap) : Number(0)),
           m_factor(call.softcap > 0 || call.scaling <= 0 ? Number(1) : m_scaling * kLogitsPerNat<Number>) {}
 
-    /// What apply leaves to be done: a logit is its value times this, which is larger than 0.
+    /// What apply leaves to be done: a logit is its value times this positive factor.
     __device__ __forceinline__ Number factor() const { return m_factor; }
 
-    /// Products stay what they are, unless there is a softcap.
+    /// Leaves products as they are, unless there is a softcap or the scaling is not positive.
     template <int Slots, int Count> __device__ __forceinline__ void apply(Number (&values)[Slots][Count]) const {
         if (m_factor != 1) return;
         KVSCOPE_UNROLL for (auto& row : values) {
@@ -108,7 +108,7 @@ private:
     Number m_scaling, m_softcap, m_inverseSoftcap, m_factor;
 };
 
-/// Whether a query at one position sees a key at another, where both exist.
+/// Whether the query of a row and the key exist, and the query sees the key.
 __device__ __forceinline__ bool isSeen(const AttentionCall& call, const TileSide& queries, int row,
                                        const TileSide& keys, int key) {
     return queries.offsets[row] >= 0 && keys.offsets[key] >= 0 &&

@@ -82,8 +82,8 @@ public:
     }
 
 private:
-    /// Makes rowSum one of e^(logit - largest). Returns the shift of logits: nothing was seen yet where largest is
-    /// -infinity, and e^-infinity is 0.
+    /// Rescales rowSum to terms e^(logit - largest). Returns the shift of logits: 0 where largest is -infinity, because
+    /// nothing was seen yet and e^-infinity is 0.
     __device__ __forceinline__ Number updateMax(OnlineSoftmax<Number>& row, Number largest) const {
         const Number shift = largest == -Number(__builtin_inff()) ? Number(0) : -(largest * m_factor);
         row = {largest, row.rowSum * powerOf(multiplyAdd(row.rowMax, m_factor, shift))};
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kMergeThreads) mergeSplitsKernel(SumsCall call
     const std::int64_t count = a.slotCount * a.queryCount;
     const std::int64_t i = std::int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
     const int lane = threadIdx.x % kWarp;
-    if (i >= count) return; // the whole warp
+    if (i >= count) return; // the whole warp returns
     OnlineSoftmax<double> row;
     for (std::int64_t split = lane; split < call.splits; split += kWarp)
         row.merge(call.sums.scratch[split * count + i]);
@@ -202,7 +202,7 @@ template <class Tile> __global__ void __launch_bounds__(Tile::kThreads, Tile::kB
     const AttentionCall& a = call.sums.attention;
     if (isStopped(a.stop)) return;
     const LogitShape<Number> shape(a);
-    const auto heads = static_cast<unsigned>(a.keys.heads); // neighbours, so that no head's long walks begin last
+    const auto heads = static_cast<unsigned>(a.keys.heads); // heads alternate, so that no head's long walks begin last
     const std::int64_t kvHead = blockIdx.x % heads, keyTile = call.tiles.begin + blockIdx.x / heads;
     const TileRange range = rowTilesFor(a, kvHead, keyTile);
     QueryPlacer placer(a, kvHead);

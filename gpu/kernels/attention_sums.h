@@ -7,7 +7,7 @@
 
 // Accumulated attention: column sums of the softmax matrix, which is never stored. The first launch computes the
 // softmax normaliser of every query, the second adds up the columns. Each computes the logits from queries and keys
-// tile by tile. Sums have a fixed order: same bits in every run.
+// tile by tile. Sums have a fixed order, so every run gives the same bits.
 namespace kvscope::gpu {
 
 struct AttentionSumsCall {
@@ -25,7 +25,7 @@ std::int64_t softmaxScratch(const AttentionCall& attention);
 std::int64_t softmaxTiles(const AttentionCall& attention);
 std::int64_t columnTiles(const AttentionCall& attention);
 
-/// normalisers: of every query of the tiles [begin, end), from all keys that it sees. The last tiles come last.
+/// normalisers: of every query of the tiles [begin, end), from all keys that it sees. Enqueue the last tile last.
 void softmaxNormalisers(const AttentionSumsCall& call, Stream stream, std::int64_t begin = 0,
                         std::int64_t end = INT64_MAX);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int kPixelThreads = 256;
 constexpr std::int64_t kWantedBlocks = 1024;
 constexpr std::int64_t kMostRowTiles =
-    256; // per block, so that a stop need not wait for long rows, and for sums in float
+    256; // per block, so that stops need not wait for long blocks, and float sums stay exact enough
 
 /// Key tiles of the rectangle, and splits of the rows where the keys alone give too few or too long blocks.
 struct TileGrid {
@@ -56,7 +56,7 @@ struct Group {
     HeadRule rule;
     bool isLogits;
 
-    /// What sums of heads are multiplied by.
+    /// The factor on a sum over the heads.
     __device__ __forceinline__ double meanFactor() const { return rule == HeadRule::Mean ? 1.0 / members : 1.0; }
 };
 
@@ -97,7 +97,7 @@ __device__ __forceinline__ void makeLogits(const Group& group, typename Tile::Va
 }
 
 /// Combines a key's weights over the heads of each query, 2^Bits places to a query. The cell of a query is then at the
-/// first of its columns that the thread has, and lanes that share the query have the same.
+/// first of its columns that the thread has, and lanes that share the query have the same cell.
 template <int Bits, class Number, int Count, class Both>
 __device__ __forceinline__ void combine(Number (&weights)[Count], const Both& both) {
     KVSCOPE_UNROLL for (int k = 0; Bits > 0 && k < Count; k += 2) weights[k] = both(weights[k], weights[k + 1]);
@@ -121,10 +121,10 @@ __device__ __forceinline__ void combineHeads(HeadRule rule, Number (&weights)[Sl
     }
 }
 
-/// A thread's columns from one cell to the next.
+/// Number of a thread's columns from one cell to the next.
 KVSCOPE_PORTABLE constexpr int cellStep(int bits) { return bits < 2 ? 1 << bits : bits < 5 ? 4 : 8; }
 
-/// Whether this thread answers for the cells that it has.
+/// Whether this thread counts the cells that it has: one of the lanes that have the same cells.
 template <class Tile> __device__ __forceinline__ bool ownsCells(const PlaceRule& places) {
     return Tile::lane() % (1 << places.lanes) == 0;
 }
@@ -151,7 +151,7 @@ __device__ __forceinline__ void placePixels(Shared<Tile>& s, const AttentionTile
 }
 
 /// The cells of a block of threads: maxima of pixels and sums of keys. The maxima of a row of pixels stay with their
-/// threads, a number to a key, while tiles lie in that row.
+/// threads, one number per key, while tiles lie in that row.
 template <class Tile> class MapCells {
 public:
     using Number = typename Tile::Value;
@@ -225,7 +225,7 @@ private:
         return cells;
     }
 
-    /// The cells of queries in the row of pixels at hand.
+    /// The cells of queries in the current row of pixels, m_y.
     template <int Step>
     __device__ __forceinline__ void addRow(const std::int32_t* pixelRows, const Values& weights, std::uint32_t cells) {
         KVSCOPE_UNROLL for (int k = 0; k < Tile::kPerSlot; k += Step) {
@@ -238,7 +238,7 @@ private:
         }
     }
 
-    /// Goes on to another row of pixels, -1: to none. All threads of a warp call it together.
+    /// Writes the current row of pixels and goes to another one; -1: to none. All threads of a warp call it together.
     __device__ __forceinline__ void turnTo(std::int32_t y) {
         if (y == m_y) return;
         KVSCOPE_UNROLL for (int slot = 0; slot < Tile::kSlots; ++slot) {

@@ -18,7 +18,7 @@ struct AttentionTileCall {
     /// [slots, R] as softmaxNormalisers writes them, or {lse, 1} where the lse is known. Null: the map shows logits.
     const SoftmaxNormaliser* normalisers = nullptr;
     HeadRule combine = HeadRule::Mean;
-    const std::int32_t* pixelRows = nullptr; ///< [R] pixel row of each row looked at
+    const std::int32_t* pixelRows = nullptr; ///< [R] pixel row of each computed row
     std::int64_t keyBegin = 0, keyEnd = 0;   ///< keys of the rectangle
     std::int64_t height = 1, width = 1;      ///< pixels; at most one per key
 

@@ -16,8 +16,8 @@ __device__ __forceinline__ TileRows keysOf(const AttentionCall& call, const Tile
     return rowsAt(call.keys, side.offsets);
 }
 
-/// Sets the logits to -infinity that isSeenAt(row, column) denies. In a loop of its own: unrolled with the values, the
-/// masks would be most of the kernel's code.
+/// Sets the logits to -infinity that isSeenAt(row, column) denies. The masks have a loop of their own: unrolled with
+/// the values, they would be most of the kernel's code.
 template <class Tile, class IsSeenAt>
 __device__ __forceinline__ void maskLogits(typename Tile::Value (&logits)[Tile::kSlots][Tile::kPerSlot],
                                            const IsSeenAt& isSeenAt) {
@@ -38,7 +38,7 @@ template <class Number, class Both> __device__ __forceinline__ Number overRow(Nu
     return both(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-/// What makes weights of a query's logits, value * factor.
+/// Converts a query's logits, value * factor, to weights.
 template <class Number> struct WeightShift;
 
 template <> struct WeightShift<double> {

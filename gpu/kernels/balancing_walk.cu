@@ -15,7 +15,7 @@ constexpr int kBlocks = 4; ///< per multiprocessor: other walks run while one wa
 
 template <class Element> struct Shared {
     WalkSlice<Element>
-        slices[kPanel + 2 * kLanes];   ///< of the panel, of the lanes' keys and values; first, one a thread
+        slices[kPanel + 2 * kLanes];   ///< panel, lanes' keys, lanes' values; before the steps: one per thread
     double matrix[kPanel][kLanes + 1]; ///< products of values, then entries
     WalkTerm panelTerms[kPanel], laneTerms[kLanes];
     double signs[2][kPanel]; ///< of the panel's rows; two of each, because one is read while the next is placed
@@ -82,7 +82,7 @@ __device__ __forceinline__ void fillTerms(Shared<Element>& s, const WalksCall& c
     __syncthreads();
 }
 
-/// Terms and weight of a row; any where there is none.
+/// Terms and weight of a row; those of the last row if there is none.
 __device__ __forceinline__ WalkTerm termOf(const WalksCall& call, const Walk& walk, int row) {
     const std::int64_t entry = walk.begin + (row < walk.count ? row : walk.count - 1);
     return {call.scratch[entry], call.weights ? call.weights[entry] : 1};
@@ -134,8 +134,8 @@ __device__ __forceinline__ void fetchNext(Shared<Element>& s, const Walk& walk, 
     if (stage.lanesAt < end) fetch(s, walk, stage);
 }
 
-/// Makes entries of a thread's products of keys and of values, which lie where the entries will. All factors are copied
-/// first: they, too, lie in shared memory, and would be read again after every entry.
+/// Converts a thread's products of keys and of values, which lie where the entries will, to entries. All factors are
+/// copied first: they, too, lie in shared memory, and would be read again after every entry.
 template <class Element, class Number>
 __device__ __forceinline__ void makeEntries(Shared<Element>& s, const Walk& walk, const Number (&keys)[kWalkValues]) {
     const WalkFactors<Number> factors(walk.rule);
@@ -152,7 +152,7 @@ __device__ __forceinline__ void makeEntries(Shared<Element>& s, const Walk& walk
     }
 }
 
-/// M_ij of the panel's rows against the lanes. The first slice of it is on its way; at the end, that of the next panel.
+/// M_ij of the panel's rows against the lanes. Its first slice is being copied; at the end, that of the next panel is.
 template <class Element, class Number>
 __device__ __forceinline__ void fillMatrix(Shared<Element>& s, const Walk& walk, int first, int lanesAt, int end) {
     const bool isNeeded = first + panelRowOf(0) / kWarpRows * kWarpRows < lanesAt + kLanes; // the same for a whole warp
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kWalkThreads, kBlocks) walkKernel(WalksCall ca
         __syncthreads();
         if (s.ended != 0) break;
     }
-    waitForCopies(); // of what an ended walk does not need
+    waitForCopies(); // that an ended walk does not need
     if (!isStepping) return;
     double margin = s.margins[threadIdx.x];
     for (int half = kLanes / 2; half > 0; half /= 2) {

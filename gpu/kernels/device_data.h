@@ -18,8 +18,8 @@ constexpr std::int64_t bytesOf(ElementType type) { return type == ElementType::F
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
 
 /// How the host stops launches that are long: it sets words[0]; kernels write the piece of work that they begin to
-/// words[1]. The words lie in memory that host and device share; null: not stopped. Kernels pass what they have seen on
-/// in `seen`, one word of the device, 0 at first.
+/// words[1]. The words lie in memory that host and device share; null: not stopped. A block that sees a stop tells the
+/// others by `seen`, one word of the device, 0 at first.
 struct StopWord {
     std::int32_t* words = nullptr;
     unsigned* seen = nullptr;

@@ -38,7 +38,7 @@ Cause causeOfCode(int code) {
     default: break;
     }
     if (100 <= code && code < 300) return Cause::NoDevice; // no device, no kernel image, PTX that is not compiled
-    // From 700 on a kernel went wrong and the context with it; 900 to 910 are about graphs that are recorded.
+    // From 700 on, a kernel failed and its context with it; 900 to 910 are about the capture of graphs.
     return code >= 700 && !(900 <= code && code <= 910) ? Cause::Lost : Cause::Other;
 }
 

@@ -20,7 +20,7 @@ private:
     Cause m_cause;
 };
 
-/// Of a cudaError_t. A code that is not known counts as a lost device from 700 on.
+/// The cause of a cudaError_t. An unknown code counts as a lost device from 700 on.
 DeviceError::Cause causeOfCode(int code);
 /// Classifies messages without a code, as from LibTorch: what names neither CUDA nor one of its libraries is Ours.
 DeviceError::Cause causeOfText(std::string_view text);

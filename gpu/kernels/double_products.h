@@ -119,7 +119,7 @@ private:
         return {from, first + valueRow(), column + valueColumn()};
     }
 
-    /// The fixed rows' elements [depth, depth + kDepth); a barrier must follow. What was loaded ahead stays.
+    /// Loads the fixed rows' elements [depth, depth + kDepth); a barrier must follow. The piece loaded ahead stays.
     __device__ __forceinline__ void hold(Shared& s, const TileRows& fixed, std::int64_t depth) {
         PieceAhead loader;
         for (int c = 0; c < kDepth && depth + c < fixed.width; c += kSlice) {

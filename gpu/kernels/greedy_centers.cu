@@ -3,7 +3,7 @@
 // for the next launch. So no block waits for another inside a launch, and the result does not depend on their order.
 // Launches overlap: the next one's blocks read their first rows while the last blocks of this one end.
 // Few rows come nearer with a pick: rows are compared in float, whose error is bounded, and only those that the bound
-// does not keep away are compared in double.
+// does not rule out are compared in double.
 #include "gpu/kernels/greedy_centers.h"
 
 #include "gpu/kernels/center_steps.h"
@@ -15,19 +15,19 @@ namespace kvscope::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRowsPerBlock = kThreads; ///< each lane decides about one
+constexpr int kRowsPerBlock = kThreads; ///< each thread decides about one
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kRowLanes = 16; ///< lanes that read a row in float, 16 bytes each at a time
 constexpr int kRowsAhead = 4; ///< that such lanes read at once: one of every quarter of their 16 rows
 constexpr int kBatches = kRowLanes / kRowsAhead;
-/// Blocks that a multiprocessor must hold; floats, two steps where others take one, need more registers.
+/// Blocks that a multiprocessor must hold; floats take two steps where others take one and need more registers.
 template <class Element> constexpr int kBlocksAtOnce = sizeof(Element) == 4 ? 3 : 4;
 
 std::int64_t blocksOf(const DeviceRows& keys) { return (keys.rows + kRowsPerBlock - 1) / kRowsPerBlock; }
 
 struct PickCall {
     CentersCall run;
-    std::int32_t pick; ///< centre picked in this launch; count: only the last radius is left to write
+    std::int32_t pick; ///< centre picked in this launch; = count: only the last radius is written
     std::int64_t blocks;
     const Farthest* before; ///< [H, blocks] left by the previous launch
     Farthest* after;        ///< [H, blocks]
@@ -70,7 +70,7 @@ __device__ __forceinline__ void leaveFarthest(Shared& s, const PickCall& call, s
     call.after[head * call.blocks + blockIdx.x] = mine;
 }
 
-/// The farthest row before this pick; also writes what the previous pick left to be written.
+/// The farthest row before this pick; also writes the previous pick's radius and lead.
 __device__ __forceinline__ Farthest previous(Shared& s, const PickCall& call, std::int64_t head) {
     if (threadIdx.x < kWarp) {
         Farthest mine;
@@ -103,7 +103,7 @@ public:
         m_straight = reinterpret_cast<std::uintptr_t>(m_rows) % sizeof(Word) == 0 && m_width % kPerWord<Element> == 0;
     }
 
-    /// Behind the last row stands the last row.
+    /// The row, or the last row for rows beyond it.
     __device__ __forceinline__ const Element* at(std::int64_t row) const {
         return m_rows + (row < m_last ? row : m_last) * m_width;
     }
@@ -178,13 +178,13 @@ __device__ __forceinline__ float floatDistance(RowsAhead<Element>& rows, const f
     return rows.known(own);
 }
 
-/// The distance in double that the float stands for is at least `nearest`. Not known where floats leave their range.
+/// Whether the distance in double is certainly at least `nearest`; false where floats leave their range.
 __device__ __forceinline__ bool isFarther(float squared, double nearest, std::int64_t width) {
     const double error = (static_cast<double>(width) / 4 + 28) * 0x1.0p-24;
     return squared > 1e-30F && squared < 1e38F && double{squared} * (1 - error) >= nearest;
 }
 
-/// The distance in double of this thread's row; NaN unless it or a neighbour is asked for.
+/// The distance in double of this thread's row; NaN unless it or another row of its group of four is asked for.
 template <class Element>
 __device__ __forceinline__ double exactDistance(const RowsAhead<Element>& rows, std::int64_t centre, bool isAsked,
                                                 std::int64_t width) {
@@ -236,7 +236,7 @@ template <class Element> __global__ void __launch_bounds__(kThreads, kBlocksAtOn
     std::int64_t centre = call.run.first[head];
     if (call.pick > 0) {
         const Farthest top = previous(s, call, head);
-        if (top.distance == 0 || call.pick == call.run.count) { // every row is a centre: pass that on
+        if (top.distance == 0 || call.pick == call.run.count) { // all is done: pass that on
             if (threadIdx.x == 0) call.after[head * call.blocks + blockIdx.x] = top;
             return;
         }

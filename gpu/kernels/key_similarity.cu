@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp;
 constexpr int kAnchorBlocks = 4, kSimilarityBlocks = 5; // on a multiprocessor: 128 and 96 registers
-/// Of an anchor's partial sum, and of similarities: 16,384 keys of 8 heads make 512 blocks, which fit on an H100 (132
-/// multiprocessors) at once. Norms need fewer registers.
+/// Rows of a block, for an anchor's partial sum and for similarities: 16,384 keys of 8 heads make 512 blocks, which fit
+/// on an H100 (132 multiprocessors) at once. Norms need fewer registers.
 constexpr std::int64_t kRowsPerBlock = 256, kRowsOfNorms = 128;
 
 constexpr std::int64_t piecesOf(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
@@ -177,7 +177,7 @@ __device__ __forceinline__ void addRows(const Batch& batch, double factor, doubl
     }
 }
 
-/// A block sums the columns of one turn, in rows of any other width than the usual ones after all turns' squares.
+/// A block sums the columns of one turn. Rows of an unusual width are read again for that, after all turns' squares.
 template <class Element, int Width>
 __global__ void __launch_bounds__(kThreads, kAnchorBlocks) anchorKernel(AnchorCall call) {
     using Split = RowSplit<Element, Width>;

@@ -25,10 +25,10 @@ struct LeverageCall {
 
 std::int64_t leverageScratch(const LeverageCall& call);
 
-/// The rows of all heads, in pieces whose sums are added in their order.
+/// Number of blocks of the rows of all heads, whose sums are added in order.
 std::int64_t leverageBlocks(const DeviceRows& rows);
 
-/// One pass each, over the blocks [begin, end); its result is there after the last block.
+/// One pass each, over the blocks [begin, end); its result is complete after the last block.
 void sketchedMeans(const LeverageCall& call, std::int64_t begin, std::int64_t end, Stream stream);
 void sketchedGrams(const LeverageCall& call, std::int64_t begin, std::int64_t end, Stream stream);
 void leverageScores(const LeverageCall& call, std::int64_t begin, std::int64_t end, Stream stream);

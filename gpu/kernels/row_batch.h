@@ -87,7 +87,7 @@ public:
           m_width(Width > 0 ? Width : rows.width), m_isStraight(Width > 0 || isStraight) {}
 
     __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % Split::kLanes; }
-    /// The row of the batch's number r that this lane's group holds.
+    /// The row with number r of the batch that this lane's group holds.
     __device__ __forceinline__ static std::int64_t rowOf(std::int64_t first, int r) {
         return first + r * Split::kGroups + static_cast<int>(threadIdx.x) % kWarp / Split::kLanes;
     }

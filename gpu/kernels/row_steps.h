@@ -7,8 +7,8 @@
 #include <cstdint>
 
 // Distances in the order of the CPU engine's kernels: a fixed number of partial sums, one per lane of a group of
-// threads, then a tree that adds halves; they have the CPU engine's bits. What becomes of the squares and products of
-// rows.
+// threads, then a tree that adds halves; they have the CPU engine's bits. Norms and cosines from sums of squares and
+// products.
 namespace kvscope::gpu {
 
 inline constexpr int kDistanceParts = 8;

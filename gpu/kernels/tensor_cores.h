@@ -84,7 +84,7 @@ inline constexpr bool kHasWarpgroups = false; // the functions below do nothing 
                  : KVSCOPE_ALL_SUMS                                                                                    \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows))
 
-/// Before and after multiplyByWarpgroup, of which several may follow one another; c lies as that function says.
+/// Call before and after multiplyByWarpgroup, of which several may follow one another; c lies as that function says.
 __device__ __forceinline__ void beginWarpgroup([[maybe_unused]] float (&c)[8][4]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     asm volatile("wgmma.fence.sync.aligned;" : KVSCOPE_ALL_SUMS::"memory");
@@ -117,7 +117,7 @@ __device__ __forceinline__ void multiplyByWarpgroup([[maybe_unused]] float (&c)[
 
 #endif
 
-/// The same for 16 x 8 a and 8 x 8 b, that is two fragments of c above one another, each of two products: one
+/// multiplyDoubles for 16 x 8 a and 8 x 8 b, that is two fragments of c above one another, each of two products: one
 /// instruction on newer GPUs, where it is faster than four.
 __device__ __forceinline__ void multiplyDoubles(double (&upper)[2], double (&lower)[2], const double (&aUpper)[2],
                                                 const double (&aLower)[2], const double (&b)[2]) {

@@ -8,7 +8,7 @@ namespace kvscope::gpu {
 
 /// Products of 16-bit rows on tensor cores, with float sums. The fragments of the fixed rows stay in registers where
 /// the rows are no wider than kDepth; a tile of moving rows is copied to shared memory while the one before is
-/// multiplied. Its four warps are a warpgroup, which multiplies together where the GPU can.
+/// multiplied. The four warps are a warpgroup, which multiplies together where the GPU can.
 template <class Element> class TensorProducts : public WarpTile<16, kTile> {
     using Base = WarpTile<16, kTile>;
     using Sums = float[kTile / 8][4];

@@ -19,7 +19,7 @@ struct TilePiece {
 
 class PieceAhead {
 public:
-    /// Begins to load a piece; what is not aligned, storeTo loads.
+    /// Begins to load a piece; storeTo loads pieces that are not aligned.
     __device__ __forceinline__ void load(const TilePiece& piece) {
         m_ahead = {};
         if (!piece.from.isAligned() || piece.left() <= 0) return;

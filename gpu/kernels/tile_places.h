@@ -5,7 +5,7 @@
 
 #include <bit>
 
-// Who is where on one side of a tile: a side holds queries and, for each query, the query heads of one GQA group, as
+// The places on one side of a tile: a side holds queries and, for each query, the query heads of one GQA group, in as
 // many places as the next power of two, so that a place belongs to the same head in every tile. Places without a query
 // head are read as zeros; their weights are 0.
 namespace kvscope::gpu {

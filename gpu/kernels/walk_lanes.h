@@ -48,7 +48,7 @@ struct Draw {
     bool isSilent;
 };
 
-/// The last row's behind the end.
+/// The draw of a row; behind the end, that of the last row.
 __device__ __forceinline__ Draw drawOf(const WalksCall& call, const Walk& walk, int row) {
     const std::int64_t entry = walk.begin + (row < walk.count ? row : walk.count - 1);
     return {call.uniforms[entry], call.silent && call.silent[entry] != 0};

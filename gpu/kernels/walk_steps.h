@@ -17,7 +17,7 @@ struct WalkTerm {
 };
 
 /// What the entries need of a walk's rule, and of a row: for exponents in the numbers of the arithmetic, for values in
-/// double, because they have any size.
+/// double, because values may have any size.
 template <class Number> struct WalkFactors {
     Number logScale, logShift;
     double valueScale, valueConstant;

@@ -50,8 +50,8 @@ template <class Element> __device__ __forceinline__ WalkRows rowsOfWalk(const De
     return head;
 }
 
-/// Elements [depth, depth + kDepth) of Rows rows of the walk from `first` on; zero where there is none. They are there
-/// after waitForCopies and a barrier.
+/// Elements [depth, depth + kDepth) of Rows rows of the walk from `first` on; zero where there is none. The elements
+/// are there after waitForCopies and a barrier.
 template <int Rows, class Element>
 __device__ __forceinline__ void fillSlices(WalkSlice<Element>* to, const WalkRows& from, const Walk& walk, int first,
                                            int depth) {

@@ -5,8 +5,8 @@
 #include <limits>
 
 // Arguments of a launch of self-balancing walks (BalanceKV Algorithm 2 and its blocked form;
-// core/engine/balancing_walk.h), with the CPU engine's bits. One launch runs all walks of all
-// heads, one block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32.
+// core/engine/balancing_walk.h); when exact, with the CPU engine's bits. One launch runs all walks of all heads, one
+// block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32.
 namespace kvscope::gpu {
 
 /// In the order of the walk's rows: y_i = sum over j < i of M_ij sign_j, p_i = 1/2 - gamma y_i, sign_i = +1 iff u_i <

@@ -23,7 +23,7 @@ struct TileRows {
     const std::int64_t* offsets; ///< [kTile] in shared memory
     std::int64_t headStride;
 
-    /// Whether eight elements from any multiple of eight on can be loaded at once. Asked where it matters: straight
+    /// Whether eight elements from any multiple of eight on can be loaded at once. Ask only where it matters: straight
     /// rows need no answer for every tile.
     KVSCOPE_PORTABLE bool isAligned() const {
         return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && width % 8 == 0 && headStride % 8 == 0;

@@ -88,8 +88,8 @@ __device__ __forceinline__ void placeTerms(TermSide<Number>& side, const Weighte
                        isListed ? Number(call.denominator[terms.begin + term]) : Number(1)};
 }
 
-/// Adds a row's terms of this thread: its values, of which logits are multiples by `scale`, become weights
-/// x e^(l - rowMax). Returns the factor of all that was added before.
+/// Adds this thread's terms of a row: values, whose logits are value * scale, become weights x e^(l - rowMax). Returns
+/// the factor for everything that was added before.
 template <class Number, int Count, class WeightsOf>
 __device__ __forceinline__ Number addTerms(RowSums<Number>& row, Number scale, Number (&values)[Count],
                                            const WeightsOf& weightsOf) {

@@ -52,7 +52,7 @@ HeadRule ruleOf(GroupRule rule) {
 
 using Normalisers = std::vector<SoftmaxNormaliser>;
 
-/// One map.
+/// Computes one map.
 class MapRun {
 public:
     MapRun(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,

@@ -14,7 +14,7 @@ Metric metricOf(SimilarityMetric metric) {
                                               : Metric::Euclidean;
 }
 
-/// [heads, columns] numbers that work(address) enqueues; `call` holds the other parts.
+/// [heads, columns] numbers of the kernels that work(address) enqueues; `call` holds the other parts.
 template <class Work> HostTensor table(CallMemory& call, std::int64_t columns, std::int64_t heads, const Work& work) {
     float* numbers;
     call.result(numbers, static_cast<std::size_t>(heads * columns));

@@ -79,7 +79,7 @@ private:
     const DeviceMemory& m_memory;
     const LeverageRequest& m_request;
     CallMemory m_inputs, m_outputs;
-    std::size_t m_numbers; ///< of a column of all heads' matrices
+    std::size_t m_numbers; ///< in one column of all heads' matrices
     LeverageCall m_call;
 };
 

@@ -10,7 +10,7 @@ namespace kvscope::gpu {
 /// Enqueues the launches of one call and waits for them. Nothing is waited for in between: some blocks of threads
 /// look at the stop word when they begin, the others at what these have seen, and leave once it is set. Pieces bound
 /// the time of one launch, because display drivers end a kernel that runs for seconds; results must not depend on them.
-/// Work of a few milliseconds has no stop word: whoever copies its results out waits for it.
+/// Work of a few milliseconds has no stop word: copying its results out waits for it.
 class LongWork {
 public:
     static constexpr double kPieceOperations = 1e11; ///< less than a second where double is slow
@@ -22,7 +22,7 @@ public:
     LongWork(const LongWork&) = delete;
     LongWork& operator=(const LongWork&) = delete;
 
-    /// Calls launch(begin, end, stop word) for pieces of [0, count), each a multiple of `step` items.
+    /// Calls launch(begin, end, stop word) for pieces of [0, count); all but the last are multiples of `step` items.
     template <class Launch>
     void each(std::int64_t count, double operationsEach, const Launch& launch, std::int64_t step = 1) {
         const double most = std::min(kPieceOperations / std::max(1.0, operationsEach * static_cast<double>(step)), 1e9);

@@ -6,7 +6,7 @@
 #include "gpu/primitives/device_memory.h"
 
 // Primitives of core/engine/engine.h by CUDA kernels: converts requests to kernel calls and reads results back. Input
-// tensors lie in device memory. Contracts are those of engine.h; all of a request but its tensors is used. One copy in
+// tensors lie in device memory. Contracts are those of engine.h; the tensors in a request are not used. One copy in
 // (none for primitives without lists), one copy out, and no wait in between unless the work is long (long_work.h).
 namespace kvscope::gpu {
 
@@ -19,7 +19,7 @@ HostTensor similarity(const DeviceMemory& memory, const DeviceRows& keys, const 
 std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const DeviceRows& keys,
                                          const CentersRequest& request, const Checkpoint& checkpoint);
 
-/// Solves the small matrices on the host: kvscope::whiteningsOf, which is not there without the CPU engine.
+/// Solves the small matrices on the host: kvscope::whiteningsOf, which only builds with the CPU engine have.
 using WhiteningSolver = decltype(&whiteningsOf);
 /// Sketches of up to 64 columns without chunks, by Gram matrix.
 bool hasLeverageKernel(const LeverageRequest& request);

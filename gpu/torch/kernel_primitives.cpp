@@ -57,7 +57,7 @@ private:
     at::TensorOptions m_bytes;
 };
 
-/// A tensor [H, n, d] as kernels read it: contiguous rows, any distance between heads. Copies where it is not so.
+/// A tensor [H, n, d] as kernels read it: contiguous rows, any distance between heads. Copies other tensors.
 struct RowsTensor {
     explicit RowsTensor(const Tensor& tensor) {
         if (!tensor.empty()) take(storedNumbersOf(tensor));

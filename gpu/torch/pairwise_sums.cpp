@@ -25,7 +25,7 @@ at::Tensor inverseLengths(const at::Tensor& wide) {
     return at::where(lengths > 0, lengths.reciprocal(), lengths);
 }
 
-/// Sum over all rows [.., n, d] of the metric to each of rows [.., r, d]; `inverse` [.., n]: 1 / norm for the cosine.
+/// Sum over `all` [n, d] of the metric to each of `rows` [r, d]; cosine: times `inverse` [n], 1 / norm of `all`, alone.
 at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::Tensor& inverse,
                       SimilarityMetric metric) {
     if (metric == SimilarityMetric::Euclidean) return at::cdist(rows, all, 2.0, kDifferences).sum(-1);

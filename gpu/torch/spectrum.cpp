@@ -58,7 +58,7 @@ HostTensor TorchEngine::singularValues(const Tensor& rows, const RowPositions& c
     const at::Tensor all = numbersOf(rows);
     const std::int64_t heads = all.size(0), d = all.size(2);
     assert(chosen.empty() || static_cast<std::int64_t>(chosen.size()) == heads);
-    double total = 1; // variance of an empty set
+    double total = 1; // one more than the rows, so never 0
     for (std::int64_t h = 0; h < heads; ++h)
         total += chosen.empty() ? static_cast<double>(all.size(1))
                                 : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());
@@ -106,8 +106,8 @@ PrincipalAxes TorchEngine::principalAxes(const Tensor& keys, std::int64_t head, 
     Steps steps(m_device, checkpoint, n);
     const Moments moments = momentsOf(rows, steps);
     const at::Tensor mean = moments.sums / n;
-    // In double the difference loses (mean / spread)^2 of 2^53, harmless for keys; cancellation may leave a tiny
-    // negative variance.
+    // In double the difference loses a factor (mean / spread)^2 of 2^53, harmless for keys; cancellation may leave a
+    // tiny negative variance.
     const at::Tensor covariance = (moments.products - mean.unsqueeze(1) * mean.unsqueeze(0) * n) / std::max(1.0, n - 1);
     covariance.diagonal().clamp_min_(0);
     const auto [values, vectors] = at::linalg_eigh(covariance);

@@ -31,9 +31,9 @@ constexpr double kResidentShare = 0.6; // of the free memory; the rest is for in
 
 std::string gibibytes(std::size_t bytes) { return std::to_string((bytes + (std::size_t{1} << 29)) >> 30) + " GiB"; }
 
-/// Opens LibTorch's CUDA library once, whose static initialisers register CUDA. That must be before the first operation
-/// of any engine: one that asks for CUDA and does not find it switches CUDA off for the rest of the process. Returns
-/// what went wrong; empty: nothing.
+/// Opens LibTorch's CUDA library once, whose static initialisers register CUDA. That must happen before the first
+/// operation of any engine: one that asks for CUDA and does not find it switches CUDA off for the rest of the process.
+/// Returns what went wrong; empty: nothing.
 const std::string& loadCudaLibrary() {
     static const std::string failure =
         dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL) ? std::string() : std::string(dlerror());
@@ -47,7 +47,7 @@ const std::string& loadCudaLibrary() {
 at::Device deviceOf(bool cuda) { return cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU); }
 
 template <class Number> at::Tensor copied(std::span<const Number> numbers, at::ScalarType type, bool cuda) {
-    // The buffer is only read: the copy below is what stays.
+    // The buffer is only read: the result is the copy below.
     auto* data = const_cast<Number*>(numbers.data());
     return at::from_blob(data, {static_cast<std::int64_t>(numbers.size())}, type)
         .to(deviceOf(cuda), at::kLong == type || at::kInt == type ? at::kLong : at::kDouble, false, true);
@@ -152,7 +152,7 @@ DeviceFailure classified(const std::exception& failure) {
         if (const auto* coded = dynamic_cast<const c10::AcceleratorError*>(&failure))
             return causeOfCode(coded->get_error_code());
         if (dynamic_cast<const c10::OutOfMemoryError*>(&failure)) return Cause::OutOfMemory;
-        if (dynamic_cast<const c10::LinAlgError*>(&failure)) return Cause::Other; // as an iteration without an end
+        if (dynamic_cast<const c10::LinAlgError*>(&failure)) return Cause::Other; // e.g. no convergence
         const auto* error = dynamic_cast<const c10::Error*>(&failure);
         return error ? causeOfText(error->what_without_backtrace()) : Cause::Ours;
     };

@@ -53,7 +53,7 @@ at::Tensor trianglesOf(const at::Tensor& rows) {
     const std::int64_t length = std::max(rows.is_cuda() ? kTriangleRowsOnGpu : kTriangleRows, 2 * k);
     const auto triangle = [](const at::Tensor& of) { return std::get<1>(at::linalg_qr(of, "r")); };
     at::Tensor left = rows;
-    while (left.size(1) > length) { // each round leaves at most half of the rows: the parts' triangles
+    while (left.size(1) > length) { // each round leaves the parts' triangles, at most half of their rows
         const std::int64_t parts = left.size(1) / length, rest = left.size(1) % length;
         const at::Tensor triangles = triangle(inParts(left, parts, length)).reshape({heads, parts * k, k});
         left = rest == 0 ? triangles : at::cat({triangles, left.narrow(1, left.size(1) - rest, rest)}, 1);
@@ -61,9 +61,9 @@ at::Tensor trianglesOf(const at::Tensor& rows) {
     return triangle(left);
 }
 
-/// Q^T K [B, k, k] on the host: K_1 = K R^-1 spans what K does and is nearly orthonormal, so that the R of its own Gram
-/// matrix makes it Q to rounding. Taking Q^T K, not the product of both R, leaves no error of R^-1 in it. Rows whose
-/// condition is beyond a Gram matrix, and they alone, are factored by reflections.
+/// On the host: at most 2 k rows as they are, else Q^T K [B, k, k]. K_1 = K R^-1 spans what K does and is nearly
+/// orthonormal, so that the R of its own Gram matrix makes it Q to rounding; Q^T K, unlike the product of both R, has
+/// no error of R^-1. Only rows too ill-conditioned for a Gram matrix are factored by reflections.
 at::Tensor factorsOf(const TorchDevice& device, const at::Tensor& rows) {
     const std::int64_t k = rows.size(2);
     if (rows.size(1) <= 2 * k) return onHost(rows);

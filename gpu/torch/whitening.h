@@ -16,8 +16,8 @@ struct DeviceWhitenings {
     Whitenings solved;
 };
 
-/// Of rows [B, n, k] in double. noise [B]: squared lengths below which a direction counts as rounding; may be
-/// undefined.
+/// The whitenings of rows [B, n, k] in double. noise [B]: squared lengths below which a direction counts as rounding;
+/// may be undefined.
 DeviceWhitenings whiteningsOf(const TorchDevice& device, const at::Tensor& rows, const WhiteningRule& rule,
                               const at::Tensor& noise, bool wantsSpectrum);
 
