@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) {
     kvscope::endOnSignals();
-    QHashSeed::setDeterministicGlobalSeed(); // a PDF lists its fonts in the order of a hash: the same figure, the same
+    QHashSeed::setDeterministicGlobalSeed(); // a PDF lists its fonts in the order of a hash: equal figures, equal
                                              // bytes
     kvscope::WindowRequest request;
     if (const auto code = kvscope::runCommandLine(argc, argv, request)) return *code;

@@ -110,7 +110,7 @@ private:
         for (const std::string& note : c.data.notes) fmt::print("{}\n", note);
     }
 
-    /// What the points say without a curve.
+    /// Prints the retention that the points themselves need, without a fitted curve.
     static void printPoints(const Calibration& c, const std::string& context) {
         std::vector<CalibrationTriple> triples;
         std::ranges::copy_if(c.data.triples, std::back_inserter(triples),
@@ -123,7 +123,7 @@ private:
             fmt::print("{}: its points keep {} from retention {:.4f} on\n", context, c.tau, retention);
     }
 
-    /// How far the points lie from the curves.
+    /// Prints how far the points lie from the curves.
     void printMisfit(const Calibration& c) const {
         const CalibrationMisfit misfit = misfitOf(c);
         fmt::print("residual {:.3f}\n", misfit.rms);

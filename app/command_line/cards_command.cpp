@@ -185,7 +185,7 @@ const char* directionText(MeasureDirection direction) {
 const char* needText(MeasureNeed need) {
     switch (need) {
     case MeasureNeed::Nothing:
-    case MeasureNeed::AllQueries: return ""; // those that the capture holds
+    case MeasureNeed::AllQueries: return ""; // the queries that the capture holds
     case MeasureNeed::Scores: return "a policy with scores";
     case MeasureNeed::OutputProjection: return "o_proj in the capture";
     case MeasureNeed::PreRopeKeys: return "the keys before RoPE, stored or derived";

@@ -180,7 +180,7 @@ std::vector<int> parseRangeList(const std::string& text, const std::string& opti
                    last = dash == std::string::npos ? first : parseNumber<int>(part.substr(dash + 1));
         if (!first || !last || *last < *first || *last - *first > 1'000'000 || text.ends_with(','))
             throw Error({"'" + text + "' is no list of numbers and ranges", option, "Write it like 0,2-3"});
-        for (std::int64_t value = *first; value <= *last; ++value) // of 64 bits: *last may be the largest int
+        for (std::int64_t value = *first; value <= *last; ++value) // 64 bits: *last may be the largest int
             values.insert(static_cast<int>(value));
     }
     return {values.begin(), values.end()};

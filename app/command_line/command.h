@@ -72,7 +72,7 @@ struct BudgetLists {
     std::vector<Budget> parsed() const;
 };
 
-/// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.
+/// Options that name a run: policies, budget, cut, seed, engine. Shared by the subcommands that run policies.
 struct RunOptions {
     std::vector<std::string> policies;
     std::string retentionText, budgetText; ///< as typed; empty: not given
@@ -87,9 +87,9 @@ struct RunOptions {
     Arithmetic arithmeticOr(Arithmetic otherwise) const; ///< as typed, else `otherwise`
     /// Throws Error for an engine that does not work here.
     std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
-    /// Throws Error where --retention or --budget is given: for commands that run without --policy too.
+    /// Throws Error where --retention or --budget is given: for commands that also run without --policy.
     void refuseBudgetAlone() const;
-    /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
+    /// The parsed policies, each with its own budget, --retention or --budget. Throws Error where one is missing.
     std::vector<PolicySpec> specs() const;
     /// Each policy with its own budget, else with every one of `budgets`. Throws Error when there is none.
     std::vector<PolicySpec> specs(const std::vector<Budget>& budgets) const;
@@ -100,7 +100,7 @@ CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& wh
 
 /// "0,2-3" -> 0 2 3. Throws Error naming the option.
 std::vector<int> parseRangeList(const std::string& text, const std::string& option);
-/// The layers asked for, or all of the capture. Throws Error for a layer that it lacks.
+/// The layers asked for, or all of the capture. Throws Error for a layer that the capture lacks.
 std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture);
 std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture);
 

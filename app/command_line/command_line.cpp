@@ -40,25 +40,25 @@ namespace fs = std::filesystem;
 
 constexpr int kUserError = 2, kInternalError = 1, kInterrupted = 130;
 
-/// `--out -` is standard output in the first form that the option's help names, `--out -.svg` in another of them. The
-/// command writes a temporary file that is sent when it is whole; until then what the command prints goes to standard
-/// error.
+/// `--out -` writes to standard output in the first format that the option's help names, `--out -.svg` in another one.
+/// The command writes a temporary file, which is sent once it is complete; until then what the command prints goes to
+/// standard error.
 class StandardOutput {
 public:
-    /// Throws Error for a form that the option does not have, for two outputs, and where a terminal would show a binary
-    /// file.
+    /// Throws Error for a format that the option does not have, for two outputs, and where a terminal would show a
+    /// binary file.
     explicit StandardOutput(CLI::App& subcommand);
-    ~StandardOutput(); ///< the temporary file is gone
+    ~StandardOutput(); ///< removes the temporary file
     StandardOutput(const StandardOutput&) = delete;
     StandardOutput& operator=(const StandardOutput&) = delete;
 
-    void send(); ///< nothing where no output is "-"; throws Error where it cannot be written
+    void send(); ///< does nothing where no output is "-"; throws Error where it cannot be written
 
 private:
     void restore();
     std::string m_folder, m_path;
     std::unique_ptr<const RemovedOnTermination> m_folderRemoval, m_fileRemoval;
-    int m_standardOutput = -1; ///< a copy of the descriptor while it stands for standard error
+    int m_standardOutput = -1; ///< a duplicate of its descriptor while descriptor 1 is standard error; else -1
 };
 
 bool isOutput(const CLI::Option* option) {
@@ -67,7 +67,7 @@ bool isOutput(const CLI::Option* option) {
            std::any_of(names.begin(), names.end(), [&](const char* name) { return option->check_name(name); });
 }
 
-/// The extensions of the forms that an option's help names, with their points: "FILE.json or FILE.csv" has two.
+/// The extensions of the formats that an option's help names, with their dots: "FILE.json or FILE.csv" has two.
 std::vector<std::string> extensionsIn(const std::string& help) {
     static const std::regex kForm(R"(FILE(\.\w+))");
     std::vector<std::string> extensions;
@@ -100,7 +100,7 @@ void checkFile(const CLI::Option& option) {
 }
 
 /// All parts of a value that may be paths: `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`, `A,B`. A path may
-/// hold these signs too, so a part is all between any two of them.
+/// contain these separators too, so the text between any two separators is a part.
 std::vector<std::string> pathsIn(const std::string& value) {
     constexpr int kMostParts = 16; // of one path
     std::vector<std::string> paths = {value};
@@ -129,12 +129,12 @@ void checkIsOwn(const CLI::Option& output, const std::string& path, const CLI::O
     throw Error({"cannot write standard output: " + std::generic_category().message(error), "", remedy});
 }
 
-/// A command that prints runs, and what it printed has arrived. Throws Error where it has not.
+/// Runs a command that prints. Throws Error where standard output could not be written.
 void runPrinting(const std::function<void()>& run) {
     constexpr const char* kRemedy = "Send it to another place with > or |";
     try {
         run();
-    } catch (const std::system_error& failure) { // fmt::print's, or a file's, which is not of standard output
+    } catch (const std::system_error& failure) { // of fmt::print, or of a file
         if (std::ferror(stdout) == 0) throw;
         refuseOutput(failure.code().value(), kRemedy);
     }
@@ -209,7 +209,7 @@ void StandardOutput::send() {
     if (m_path.empty()) return;
     std::FILE* file = std::fopen(m_path.c_str(), "rb");
     if (!file) refuseOutput(errno);
-    restore(); // the file has no name any more: a reader that closes the pipe ends this program here
+    restore(); // removes the file first: if the reader closes the pipe, SIGPIPE ends this program below
     std::array<char, 1 << 16> block{};
     int error = 0;
     while (const std::size_t got = std::fread(block.data(), 1, block.size(), file))
@@ -275,7 +275,7 @@ bool isPythonCommand(const std::string& word) {
     return true;
 }
 
-/// Says what is wrong with the command line, and how a file is named that looks like an option.
+/// Says what is wrong with the command line, and how to name a file that looks like an option.
 int refuseWords(const std::string& what, const std::vector<std::string>& words) {
     const auto isFile = [](const std::string& word) {
         std::error_code none;

@@ -1,4 +1,4 @@
-// `kvscope completion`: what bash, zsh and fish offer behind the program's name, from the same options as --help.
+// `kvscope completion`: what bash, zsh and fish offer after the program's name, from the same options as --help.
 #include "app/command_line/command.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
@@ -27,7 +27,7 @@ struct OptionFacts {
     bool isList = false;              ///< values may be joined by commas
 };
 
-/// Ids that are too many for the help, which names the command that lists them.
+/// The ids that an option takes where they are too many for its help, which names the command that lists them.
 std::vector<std::string> idsFor(const CLI::Option& option) {
     std::vector<std::string> ids;
     if (option.check_name("--policy"))
@@ -78,7 +78,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
     return text;
 }
 
-/// Up to its first semicolon or full stop.
+/// The help up to its first semicolon or full stop.
 std::string brief(const std::string& help) {
     return help.substr(0, std::min({help.find(';'), help.find(". "), help.size()}));
 }
@@ -119,12 +119,13 @@ _kvscope() {{
 complete -o default -F _kvscope kvscope
 )";
 
-/// Choices behind an option, and those of the first positional behind the command. Files are bash's own default.
+/// Offers an option's choices after its name, and those of the first positional after the command. Otherwise bash
+/// completes file names by itself.
 std::string bashScript(const CLI::App& app) {
     std::string values, options;
     std::vector<std::string> commands;
     for (const CLI::App* command : subcommandsOf(app)) {
-        bool first = true; // positional
+        bool first = true; // no positional yet
         commands.push_back(command->get_name());
         options += fmt::format("        {}) words='{}' ;;\n", command->get_name(), spaced(namesOf(*command)));
         for (const OptionFacts& option : optionsOf(*command)) {
@@ -227,7 +228,7 @@ private:
     std::string m_shell;
 };
 
-/// Text as roff prints it: no character is a request, a hyphenation or a typographic quote.
+/// Text escaped for roff: no character is read as a request, a hyphen or a typographic quote.
 std::string roff(const std::string& text) {
     std::string escaped;
     for (const char c : text) {

@@ -61,7 +61,7 @@ public:
     }
 
 private:
-    /// One object per layer: its number and the log as the policy's explanation names it.
+    /// One object per layer: the layer's number, and the step log under the names that the policy's explanation uses.
     static std::string stepsText(const std::vector<std::shared_ptr<const RunResult>>& results) {
         std::string text;
         for (const auto& result : results) {
@@ -74,7 +74,7 @@ private:
         return "[" + text + "]\n";
     }
 
-    /// The notes of all layers, each once; in front of it the layers that have it, unless all do or the note says it.
+    /// Prints each note once, after the layers that have it, unless all layers have it or the note names its layer.
     static void printNotes(const std::vector<std::shared_ptr<const RunResult>>& results) {
         std::vector<std::pair<std::string, std::vector<int>>> notes; // in the order of their first layers
         for (const auto& result : results)

@@ -32,7 +32,7 @@ std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
         preRope &= !layer.hasRope || layer.hasKeysPreRope || !capture.inverseFrequencies(layer.layer).empty();
     }
     for (const Policy* policy : allPolicies()) {
-        if (!policy->card().colonParameter.empty()) continue; // a formula needs what its features need
+        if (!policy->card().colonParameter.empty()) continue; // what a formula needs depends on its text
         const std::string& id = policy->card().id;
         for (const Need need : policy->needs(specOfVariant(id, {}).values)) {
             if (need == Need::Queries && !queries) disabled.push_back({id, "needs queries, which some layers lack"});

@@ -1,4 +1,4 @@
-// `kvscope live`: what a model answers behind the contexts that policies leave, in a worker process that runs it.
+// `kvscope live`: what a model answers after contexts that policies have compressed. A worker process runs the model.
 #include "app/command_line/command.h"
 #include "app/command_line/live_needs.h"
 #include "app/command_line/live_table.h"
@@ -39,7 +39,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBatch = 8; // selections in one request
 
-/// Rows of one policy with the same values, in the order of their first ones.
+/// One series per policy with its parameter values, in the order of first appearance; the full cache's row is left out.
 std::vector<LossSeries> seriesOf(std::span<const LiveRow> rows) {
     std::vector<LossSeries> series;
     std::map<std::string, std::size_t> places;
@@ -56,7 +56,7 @@ std::vector<LossSeries> seriesOf(std::span<const LiveRow> rows) {
     return series;
 }
 
-/// by its extension
+/// Whether the extension is that of a figure.
 bool isFigure(const std::string& path) {
     constexpr std::array<const char*, 3> kForms = {".svg", ".pdf", ".png"};
     return std::ranges::any_of(kForms, [&](const char* form) { return path.ends_with(form); });
@@ -99,7 +99,7 @@ Figure needsFigure(const std::shared_ptr<const AnswerNeedsData>& data) {
 void writeFigure(const Figure& figure, const std::string& path, const live::LiveCapture& capture, const Cut& cut,
                  const std::string& command, const std::vector<std::string>& notes) {
     ViewInput input;
-    input.capture = std::shared_ptr<const CaptureReader>(&capture, [](const CaptureReader*) {}); // the caller's
+    input.capture = std::shared_ptr<const CaptureReader>(&capture, [](const CaptureReader*) {}); // not owned
     input.cut = cut;
     input.panes = figure.panes;
     input.activePane = -1;
@@ -118,8 +118,8 @@ std::string checkedUtf8(std::string text, const std::string& option, const std::
     return text;
 }
 
-/// Throws Error where an output would replace a file of the model. The folder may lie on the worker's machine: then
-/// nothing here is found, and nothing is refused.
+/// Throws Error where an output would replace a file of the model. The model's folder may lie on the worker's machine:
+/// then it is not found here, and no output is refused.
 void checkIsNotOfModel(const std::string& path, const std::string& model, const std::string& option) {
     namespace fs = std::filesystem;
     std::error_code none;
@@ -181,12 +181,12 @@ public:
         m_live.cut = m_options.cut;
         m_live.model.dtype = m_dtype == "fp32" ? "f32" : m_dtype == "fp16" ? "f16" : m_dtype;
 
-        const auto say = [&](const std::string& stage) { // a job may wait in its queue for long
+        const auto say = [&](const std::string& stage) { // a cluster job may wait long in its queue
             if (!isatty(STDERR_FILENO)) return;
             context.clearProgress();
             fmt::print(stderr, "{}\n", oneLine(stage));
         };
-        m_capture = openLive(m_live, progress.part(0, 0.5), say, noteVersions); // opening may fail for the version
+        m_capture = openLive(m_live, progress.part(0, 0.5), say, noteVersions); // versions may be why it fails
         const Cut cut = Cut::resolve(cutOf(m_live), *m_capture);
         live::LiveAnswers answers(m_capture);
         checkIsAnswered(answers, cut);
@@ -218,7 +218,7 @@ public:
     }
 
 private:
-    /// Whether the capture can be written is for the worker to say, on its own disk.
+    /// Whether the capture can be written, only the worker can tell: it writes to its own disk.
     void checkReplacesNoSource() const {
         const std::string& capture = m_live.captureTo;
         if (!capture.empty() && !capture.ends_with(".h5") && !capture.ends_with(".hdf5"))
@@ -240,12 +240,12 @@ private:
         return parts;
     }
 
-    /// Behind a cut inside the answer there is no loss to measure.
+    /// Throws Error where no token of the answer lies after the cut: then there is no loss to measure.
     void checkIsAnswered(const live::LiveAnswers& answers, const Cut& cut) const {
         if (m_answer.empty() || !answers.answer().empty()) return;
         const std::vector<Segment>& segments = m_capture->tokens().segments;
         const auto answer = std::ranges::find(segments, SegmentKind::Answer, &Segment::kind);
-        if (answer == segments.end()) // nothing of it is left
+        if (answer == segments.end()) // it has no token
             throw Error({"the tokenizer makes no token of the answer", "--answer", "Give another text"});
         throw Error(
             {fmt::format("the cut at {} lies behind token {}, where the answer begins", cut.token, answer->begin),
@@ -260,10 +260,10 @@ private:
                        KVSCOPE_VERSION);
     }
 
-    /// What every row of a CSV table says of the run, as the head of the JSON table does.
+    /// Adds to every row of a CSV table what the head of the JSON table says about the run.
     void addRun(std::vector<TableRow>& table, const Cut& cut) const {
         const CaptureInfo& info = m_capture->info();
-        const std::string context = info.fileName + " " + info.hash.substr(0, 12); // two texts are two contexts
+        const std::string context = info.fileName + " " + info.hash.substr(0, 12); // the hash tells two texts apart
         for (TableRow& row : table)
             row.insert(row.end(), {{"model", info.modelId},
                                    {"context", context},
@@ -318,7 +318,7 @@ private:
     int m_generate = 0;
     LiveNeeds m_needs;
     std::shared_ptr<const live::LiveCapture> m_capture;
-    std::set<std::string> m_notes; ///< that were printed
+    std::set<std::string> m_notes; ///< already printed
 };
 
 } // namespace

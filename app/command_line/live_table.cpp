@@ -22,7 +22,7 @@ std::string number(double value, const char* form) {
     return std::isfinite(value) ? fmt::format(fmt::runtime(form), value) : std::string("-");
 }
 
-/// Of the tokens before the cut; NaN where the policy has chosen none.
+/// The number of tokens kept before the cut; NaN where the policy has made no choice.
 double keptBy(const LiveRow& row) { return row.isFull() || row.sent ? row.kept : NAN; }
 
 std::string divergenceOf(const LiveRow& row) {

@@ -13,10 +13,10 @@ namespace kvscope {
 
 /// Columns of a row, in their order.
 TableRow liveColumns(const LiveRow& row, const Cut& cut);
-/// The columns that `kvscope calibrate --triples` reads beside the retention; none without an expected answer.
+/// Adds the columns that `kvscope calibrate --triples` reads beside the retention; none without an expected answer.
 void addQualities(std::vector<TableRow>& table, const std::vector<LiveRow>& rows, double contextNll);
 void printLiveRows(const std::vector<LiveRow>& rows, const Cut& cut);
-/// Which policies have no answer, and why; empty: all have. Throws Error where none has: then there is no table.
+/// Which policies have no answer, and why; empty: all have one. Throws Error where none or the full cache has none.
 std::string failuresOf(const std::vector<LiveRow>& rows);
 
 } // namespace kvscope

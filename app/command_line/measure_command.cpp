@@ -41,7 +41,7 @@ struct Group {
     std::vector<std::vector<MeasureValues>> measures;
     std::string spec;
     bool overSeeds = false;   ///< columns for the spread over seeds
-    bool draws = false;       ///< the policy reads the seed, or the list may come from one that does
+    bool draws = false;       ///< the policy reads the seed, or the list may come from such a policy
     std::optional<Work> work; ///< of the choice, where it was counted
 };
 
@@ -60,8 +60,9 @@ double valueFor(const MeasureValues& values, int queryHead, int kvHead) {
     }
 }
 
-/// Over the seeds. A policy that draws nothing has the same number under all of them and so a deviation of 0; that of a
-/// policy that draws is unknown (NaN) from one seed, and so is that of a recorded list, which may have been drawn.
+/// The summary over the seeds. A policy that draws no random numbers gives the same number for all seeds, so its
+/// deviation is 0. From one seed the deviation of a policy that draws is unknown (NaN), as is that of a recorded list,
+/// which may have been drawn.
 template <class Value> Summary overSeeds(const Row& row, Value value) {
     std::vector<double> values;
     for (std::size_t i = 0; i < row.group.results.size(); ++i) values.push_back(value(i));
@@ -70,7 +71,7 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
     return summary;
 }
 
-/// NaN of a head that a recorded list leaves out.
+/// Tokens that a query head of the KV head attends to; NaN where a recorded list leaves the head out.
 double keptOf(const RunResult& result, int kvHead) {
     if (leavesOut(result, kvHead)) return NAN;
     return result.selection.heads[kvHead].attendedTokens();
@@ -81,7 +82,7 @@ std::string seedText(const Row& row) {
     return first == last ? std::to_string(first) : fmt::format("{} of {}-{}", row.group.results.size(), first, last);
 }
 
-/// Mean over the seeds: with tau each has its own budget.
+/// Mean over the seeds: with a budget tau=T each seed has a budget of its own.
 template <class Count> Json meanCount(const Row& row, Count count) {
     return countJson(overSeeds(row, [&](std::size_t i) {
                          return static_cast<double>(std::invoke(count, *row.group.results[i]));
@@ -95,7 +96,7 @@ Json storedTokensOf(const Row& row) {
                      }).mean);
 }
 
-/// Of the runs of all seeds, each once.
+/// The notes of the runs of all seeds, each once.
 std::string notesText(const Group& group) {
     std::vector<std::string> notes;
     for (const auto& result : group.results) notes.insert(notes.end(), result->notes.begin(), result->notes.end());
@@ -111,7 +112,7 @@ std::string statedAt(const std::vector<MeasureValues>& measures) {
     return std::ranges::all_of(measures, after) ? "after W_o" : "before W_o, columns with _wo after it";
 }
 
-/// The same numbers on the second capture, and that less this one.
+/// Adds the same numbers on the second capture, and their differences, the second less the first.
 void addCompared(TableRow& columns, const Row& row) {
     const RunResult& there = *row.compared->results.front();
     const Row other{*row.compared, row.layer, row.queryHead, row.kvHead};
@@ -233,8 +234,8 @@ public:
     }
 
 private:
-    /// The second capture; null without one. A recorded list belongs to one capture, as do imported scores and given
-    /// random numbers.
+    /// The second capture; null without one. Throws Error beside a recorded list, imported scores or given random
+    /// numbers, which belong to one capture.
     std::shared_ptr<const CaptureReader> comparedTo(const CaptureReader& capture) const {
         if (m_compareWith.empty()) return nullptr;
         const bool imports = !m_options.policies.empty() && std::ranges::any_of(m_options.specs(), readsImportedScores);
@@ -250,8 +251,8 @@ private:
         return other;
     }
 
-    /// Of the requests, then of those they are compared with. All that reads one layer is measured together. A policy
-    /// without random numbers, and a recorded list, are measured once.
+    /// The groups of the requests, then those of `compared`. Requests that read the same layer are measured together. A
+    /// policy without random numbers and a recorded list are measured once.
     std::vector<Group> measured(const LayerRunner& runner, const std::vector<RunRequest>& requests,
                                 const std::vector<RunRequest>& compared, const std::vector<int>& seeds,
                                 const Checkpoint& progress) const {

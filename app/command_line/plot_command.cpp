@@ -184,7 +184,7 @@ private:
         return other;
     }
 
-    /// Throws before any work.
+    /// Throws Error before any work.
     void checkOptions() const {
         const auto [width, height] = parseSize(m_figure.size);
         themeByName(m_figure.theme);
@@ -199,7 +199,7 @@ private:
                          .remedy = "Leave one of the two out"});
     }
 
-    /// What is given replaces what the session holds.
+    /// Options that are given replace what the session holds.
     Session sessionFromFile() const {
         Session session = readSession(m_session);
         if (m_options.policies.empty() && m_selections.empty())

@@ -28,7 +28,7 @@ const std::string& titleOf(const ReproducedSeries& series) {
     return series.title.empty() ? series.label : series.title;
 }
 
-/// Half the bar of a point; 0 where it has no spread.
+/// Half the length of a point's bar; 0 where the point has no spread.
 double halfBar(const Reproduction& reproduction, const ReproducedPoint& point) {
     if (point.over.empty()) return 0;
     return reproduction.showDeviation ? point.summary.deviation : point.summary.halfInterval();
@@ -92,7 +92,8 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
     return frame;
 }
 
-/// Style of a series: a policy's colour; its own marker and line, or varied ones where it has several series.
+/// Style of a series: the policy's colour, and the policy's marker and line, or varied ones where the policy has
+/// several series.
 struct SeriesStyle {
     Marker marker;
     Colour colour, fill;
@@ -122,7 +123,7 @@ std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme&
     return styles;
 }
 
-/// Category names in place of ticks. Bins of several series are stacked, one line each.
+/// Draws category names in place of ticks. Series with different bins get one line of names each.
 void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reproduction& reproduction,
                     const ReproductionResult& result, const Theme& theme) {
     const TextStyle style{FontFace::Interface, 11};
@@ -168,7 +169,7 @@ Stroke strokeOfPower(std::size_t i, const Theme& theme) {
     return {theme.text3, 1, i % 2 == 0 ? std::vector<double>{2, 4} : std::vector<double>{9, 4, 2, 4}};
 }
 
-/// Reference powers, drawn through the middle of all points.
+/// Draws the reference powers as lines through the centre of the plot.
 void drawPowers(SceneBuilder& builder, const PlotFrame& frame, const std::vector<double>& powers, const Theme& theme) {
     const double midX = std::sqrt(frame.x.low * frame.x.high), midY = std::sqrt(frame.y.low * frame.y.high);
     for (std::size_t i = 0; i < powers.size(); ++i) {
@@ -223,7 +224,7 @@ std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const Reprod
     return entries;
 }
 
-/// Draws the legend in as many rows as needed to show labels whole; returns their number.
+/// Draws the legend in as many rows as its whole labels need; returns the number of rows.
 std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>& entries, double left, double width,
                            const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);

@@ -22,7 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Numbers and truth values as such; null where there is no value. A budget in tokens remains the text "512t".
+/// The cell as JSON: numbers and Booleans as such, null where there is no value. A budget in tokens remains the text
+/// "512t".
 Json cellJson(const std::string& column, const std::string& text) {
     static const std::set<std::string> kTexts = {"capture", "capture_hash", "policy",     "variant", "spec",
                                                  "cut",     "engine",       "arithmetic", "notes"};
@@ -32,7 +33,7 @@ Json cellJson(const std::string& column, const std::string& text) {
     return json.is_number() || json.is_boolean() ? json : Json(text);
 }
 
-/// The table as CSV, where every row ends with the command, or as one JSON object with a row a line.
+/// The table as CSV, where every row ends with the command, or as one JSON object with one row per line.
 class TableText {
 public:
     TableText(bool asJson, std::vector<std::string> columns, std::string command)
@@ -61,7 +62,7 @@ private:
     std::string m_command, m_separator = "\n";
 };
 
-/// Commas in parentheses and brackets, as of a formula, do not split.
+/// The values between commas. Commas inside parentheses or brackets, as in a formula, do not separate values.
 std::vector<std::string> valuesIn(const std::string& text) {
     std::vector<std::string> values;
     int depth = 0;
@@ -149,7 +150,7 @@ private:
         }
         request.cut = m_options.cut;
         request.measures = withoutRepeats(m_metrics);
-        std::erase_if(request.measures, // which have columns anyway
+        std::erase_if(request.measures, // these two have columns anyway
                       [](const std::string& id) { return id == "output_error" || id == "retained_mass"; });
         request.countWork = m_work;
         request.layers = parseRangeList(m_layers, "--layers");

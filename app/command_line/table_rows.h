@@ -12,7 +12,7 @@ namespace kvscope {
 /// Names and values of the columns, in their order.
 using TableRow = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
 
-/// A mean count of tokens: without a fraction where it has none.
+/// A mean count of tokens, as an integer where it is whole.
 nlohmann::ordered_json countJson(double count);
 nlohmann::ordered_json numberOrNull(double value); ///< null unless it is finite
 nlohmann::ordered_json objectsOf(std::span<const TableRow> rows);

@@ -1,5 +1,5 @@
-// HarfBuzz cuts the fonts down; what shapes the texts (kerning, ligatures, marks) stays in them, since browsers must
-// set them as the program does.
+// HarfBuzz subsets the fonts. The features that shape texts (kerning, ligatures, marks) stay in them, since browsers
+// must set texts as the program does.
 #include "app/export/embedded_fonts.h"
 
 #include "app/text/qt_text_service.h"
@@ -18,7 +18,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr const char* kSignsFamily = "KVScope signs"; // a name that no system has, so that nothing else answers to it
+constexpr const char* kSignsFamily = "KVScope signs"; // no system has a font of this name
 
 template <auto destroy> struct Destroy {
     void operator()(auto* object) const { destroy(object); }
@@ -44,8 +44,8 @@ struct ReadFont {
     bool has(char32_t character) const { return hb_set_has(characters.get(), character) != 0; }
 };
 
-/// By file, kept from their first use on: a report reads each font once. Elements stay where they are; reports and
-/// figures are written on several threads.
+/// The fonts by file, kept from their first use on, so that a report reads each font once. References to them stay
+/// valid. Reports and figures are written on several threads.
 std::mutex g_readFontsMutex;
 std::map<std::string, ReadFont> g_readFonts;
 
@@ -63,16 +63,16 @@ std::string subsetOf(hb_face_t* face, const std::set<char32_t>& characters) {
     const SubsetInput input(hb_subset_input_create_or_fail());
     for (const char32_t character : characters) hb_set_add(hb_subset_input_unicode_set(input.get()), character);
     hb_set_t* features = hb_subset_input_set(input.get(), HB_SUBSET_SETS_LAYOUT_FEATURE_TAG);
-    hb_set_clear(features); // its defaults hold fractions and the like, with all their digits
+    hb_set_clear(features); // the defaults include fractions and the like, which add glyphs for all digits
     for (const char* tag :
          {"calt", "ccmp", "clig", "fina", "init", "isol", "kern", "liga", "locl", "mark", "medi", "mkmk", "rlig"})
         hb_set_add(features, hb_tag_from_string(tag, 4));
     hb_set_t* names = hb_subset_input_set(input.get(), HB_SUBSET_SETS_NAME_ID);
     hb_set_clear(names);
-    for (const unsigned name : {0, 1, 2, 6, 13, 14}) // copyright, names, licence and where it stands
+    for (const unsigned name : {0, 1, 2, 6, 13, 14}) // copyright, names, licence and its address
         hb_set_add(names, name);
     const Face subset(hb_subset_or_fail(face, input.get()));
-    assert(subset); // the bundled fonts are whole
+    assert(subset); // the bundled fonts are intact
     const Blob blob(hb_face_reference_blob(subset.get()));
     unsigned length = 0;
     const char* data = hb_blob_get_data(blob.get(), &length);
@@ -90,7 +90,7 @@ bool EmbeddedFonts::add(const TextStyle& style, std::string_view utf8) {
         if (isOwn || signs.has(c))
             m_characters[(isOwn ? own : signs).font->file].insert(c);
         else
-            hasAll = hasAll && QChar::category(c) == QChar::Other_Format; // joiners and the like have no picture
+            hasAll = hasAll && QChar::category(c) == QChar::Other_Format; // joiners and the like have no glyph
     }
     return hasAll;
 }

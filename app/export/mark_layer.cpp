@@ -1,5 +1,5 @@
-// Each pixel of the layer holds the share of the ground that still shows: a mark multiplies it by what the mark lets
-// through there. Marks lie at 32nds of a pixel, so that their pixels are computed once for all marks.
+// Each pixel of the layer holds the fraction of the background that still shows; a mark multiplies it by 1 - opacity x
+// coverage. Marks lie at 32nds of a pixel, so that the coverage of a mark is computed once per sub-pixel position.
 #include "app/export/mark_layer.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@ namespace kvscope {
 
 namespace {
 
-/// As a texture is sampled, with nothing beyond the edges; pixel (0, 0) has its middle at (0.5, 0.5).
+/// Bilinear interpolation, with zeros beyond the edges; the centre of pixel (0, 0) lies at (0.5, 0.5).
 double smoothed(const MarkerBitmap& bitmap, double x, double y) {
     const auto at = [&](double column, double row) {
         const bool inside = column >= 0 && row >= 0 && column < bitmap.size && row < bitmap.size;
@@ -56,7 +56,7 @@ MarkLayer::Picture MarkLayer::paint(const std::vector<Point>& points, const Mark
     m_open.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 1.0F);
     const float opacity = static_cast<float>(mark.colour.a) / 255;
     for (const Point& point : points) {
-        // Corner in 32nds of a pixel of the layer, rounded where it becomes an integer.
+        // The corner in 32nds of a pixel of the layer; with the 0.5 the conversion to int rounds.
         const double x = (point.x * scaleX - half - left) * kPhases + 0.5,
                      y = (point.y * scaleY - half - top) * kPhases + 0.5;
         if (!(x >= 0 && y >= 0 && x < (width - side) * kPhases && y < (height - side) * kPhases)) continue;

@@ -13,8 +13,8 @@
 
 namespace kvscope {
 
-/// Paints many equal marks of one colour as one picture of the pixels they cover. Marks of one colour hide the ground
-/// as if one after the other were blended over it, in any order: only the product of what they let through counts.
+/// Paints many equal marks of one colour as one picture of the pixels they cover. Marks of one colour give the same
+/// picture in any order: the background is weighted by the product of what each mark lets through.
 class MarkLayer {
 public:
     struct Mark {
@@ -26,12 +26,12 @@ public:
         QImage image;  ///< premultiplied
         QPoint corner; ///< where it lies, in device pixels
     };
-    /// The marks that touch `clip`. `scaleX`, `scaleY`: device pixels for a logical one.
+    /// Paints the marks that touch `clip`. `scaleX`, `scaleY`: device pixels per logical pixel.
     Picture paint(const std::vector<Point>& points, const Mark& mark, const Box& clip, double scaleX, double scaleY);
 
 private:
-    static constexpr int kPhases = 32; ///< places of a mark between two pixels, in both directions
-    /// The coverage of a mark's pixels, by the place of its corner between pixels.
+    static constexpr int kPhases = 32; ///< sub-pixel positions of a mark, in each direction
+    /// The coverage of a mark's pixels, by the sub-pixel position of its corner.
     struct Stamps {
         int side = 0; ///< pixels
         MarkerBitmap bitmap;
@@ -42,7 +42,7 @@ private:
     Stamps& stampsOf(const Mark& mark, double scale);
 
     std::map<std::tuple<Marker, double, double, double>, Stamps> m_stamps;
-    std::vector<float> m_open; ///< [height, width] share of the ground that shows
+    std::vector<float> m_open; ///< [height, width] fraction of the background that shows
 };
 
 } // namespace kvscope

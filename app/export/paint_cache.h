@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// What a canvas keeps from one of its pictures to the next.
+/// What a canvas keeps from one frame to the next.
 struct PaintCache {
     MarkLayer marks;
     TextPictures texts;

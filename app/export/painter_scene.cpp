@@ -1,5 +1,5 @@
-// Paints scenes with QPainter, for files and for canvases: each drawable becomes the QPainter call of the same look as
-// ImGui's. Layout is not decided here.
+// Paints scenes with QPainter, for files and for canvases: each drawable becomes a QPainter call that looks as the
+// ImGui painter draws it. Layout is not decided here.
 #include "app/export/painter_scene.h"
 
 #include "app/export/paint_cache.h"
@@ -116,7 +116,7 @@ private:
     const PaintOptions& m_options;
 };
 
-/// With round ends a line takes QPainter many times as long.
+/// Square ends, because QPainter takes many times as long for a line with round ones.
 void ItemPainter::drawThinLine(const PolylineItem& item) {
     QPen pen = penOf(item.stroke);
     if (pen.capStyle() == Qt::RoundCap) pen.setCapStyle(Qt::SquareCap);
@@ -151,9 +151,10 @@ void ItemPainter::operator()(const TextItem& item) {
     m_painter.restore();
 }
 
-/// Marks of one colour alone may be blended in any order.
+/// Paints the marks as one picture where that is faster, and returns whether it did. Only marks of a single colour may
+/// be blended in any order.
 bool ItemPainter::drawnAsOne(const PointCloudItem& item) {
-    // Of the clip. Painting one picture takes time by its pixels, painting marks one by one takes time by their number.
+    // Pixels of the clip that take as long as one mark: a picture takes time per pixel, separate marks per mark.
     constexpr double kPixelsForMark = 1024;
     if (!m_options.cache) return false;
     const bool arms = !markerArms(item.marker, item.radius).empty();

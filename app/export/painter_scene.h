@@ -15,8 +15,8 @@ struct PaintOptions {
     std::size_t rasteriseAbove = 0;
     double rasterDpi = 600;
     bool outlines = false; ///< texts as shapes
-    /// For the screen: texts, images and crowds of marks are drawn from pictures that the cache keeps, and thin lines
-    /// have square ends. Vector files must not have it.
+    /// For the screen: texts, images and large numbers of marks are drawn from pictures that the cache keeps, and thin
+    /// lines have square ends. Must be null for vector files.
     PaintCache* cache = nullptr;
 };
 
@@ -24,7 +24,7 @@ struct PaintOptions {
 /// side, and an image may take 1 GiB.
 double largestImageScale(double width, double height);
 
-/// How a text is set: its font, and where its baseline begins, from the item's position and before it is rotated.
+/// How a text is set: its font, and where its baseline begins, relative to the item's position before rotation.
 struct SetText {
     QFont font;
     QPointF origin;

@@ -24,7 +24,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kDotsPerInch = 96; // of a logical pixel
+constexpr int kDotsPerInch = 96; // logical pixels
 constexpr double kFooterPoints = 5, kNotePoints = 7;
 
 [[noreturn]] void failDraw(const char* format) {

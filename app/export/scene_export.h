@@ -28,8 +28,8 @@ QImage renderScene(const Scene& scene, double scale);
 /// An XMP packet with the title, and the command as description. Without one, QPdfWriter writes its own, with dates and
 /// a random identifier.
 QByteArray pdfMetadata(const ExportOptions& options);
-/// A PDF of QPdfWriter with its dates and its random identifier (Qt 6.8) blank, which PDF does not require: equal
-/// documents have equal bytes. Nothing moves, because the cross-reference table counts bytes.
+/// The PDF of a QPdfWriter, its dates and its random identifier (Qt 6.8), which PDF does not require, replaced by
+/// spaces: equal documents have equal bytes. No byte moves, because the cross-reference table holds byte offsets.
 QByteArray withoutDates(QByteArray pdf);
 
 /// The content of a figure file, by the extension of its path: .png, .svg, .pdf (text stays text, the parts of the

@@ -1,4 +1,5 @@
-// Written here because Qt's generator drops clips, aligns texts by the widths of its own fonts and names one of them.
+// Writes the SVG itself, because QSvgGenerator drops clips, aligns texts by the widths of its own fonts and names only
+// one font.
 #include "app/export/svg_scene.h"
 
 #include "app/export/image_pictures.h"
@@ -14,7 +15,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kMillimetres = 25.4 / 96; // of a logical pixel
+constexpr double kMillimetres = 25.4 / 96; // per logical pixel
 
 std::string escaped(const std::string& text) { return xmlText(text).toStdString(); }
 
@@ -104,8 +105,8 @@ public:
     }
     void operator()(const TextItem& item);
     void operator()(const PointCloudItem& item);
-    /// Without a fill, since readers of SVG Tiny (Qt) draw what they find in a clip. The id says what the box is, so
-    /// that figures shown in one notebook do not cut each other.
+    /// The rectangle has no fill, since readers of SVG Tiny (Qt) draw the content of a clipPath. The id contains the
+    /// box: figures in one notebook may have equal ids, which then mean the same clip.
     void operator()(const PushClipItem& item) {
         const Box& box = item.box;
         const std::string id =

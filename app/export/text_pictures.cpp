@@ -1,4 +1,4 @@
-// A run is rasterised as for OpenGL, then tinted once.
+// A run is rasterised as for the OpenGL painter, then tinted once.
 #include "app/export/text_pictures.h"
 
 #include "app/text/qt_text_service.h"

@@ -20,12 +20,12 @@ public:
         QImage image;  ///< premultiplied, in the text's colour
         QPoint corner; ///< device pixels from where the baseline begins
         TextExtent extent;
-        std::uint64_t frame = 0; ///< that drew it last
+        std::uint64_t frame = 0; ///< the last one that drew it
     };
 
     /// Once per frame: when all runs take too much memory, forgets those that the last frame did not draw.
     void beginFrame();
-    /// `scale`: device pixels for a logical one.
+    /// `scale`: device pixels per logical pixel.
     const Picture& of(const TextItem& item, double scale);
 
 private:

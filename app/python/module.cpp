@@ -52,8 +52,8 @@ std::shared_ptr<const LayerRunner> makeRunner(int threads, std::size_t cacheByte
     return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads, {})), cacheBytes);
 }
 
-/// Does `work` with the interpreter's lock released. Ctrl+C stops it and raises KeyboardInterrupt, another signal what
-/// its handler in Python raises. Throws Error.
+/// Does `work` with the interpreter's lock released. Ctrl+C stops the work and raises KeyboardInterrupt; any other
+/// signal raises what its Python handler raises. Throws Error.
 void withoutLock(const std::function<void(const Checkpoint&)>& work) {
     std::stop_source stop;
     std::exception_ptr raised; // by the handler of a signal
@@ -73,10 +73,10 @@ void withoutLock(const std::function<void(const Checkpoint&)>& work) {
     } catch (const Cancelled&) {
         if (!raised) throw;
     }
-    if (raised) std::rethrow_exception(raised); // also where the last report of the work met the signal
+    if (raised) std::rethrow_exception(raised); // also where the signal came at the last report
 }
 
-/// Runs one layer. Throws Error: the command line's sentences.
+/// Runs one layer. Throws Error with the command line's sentences.
 std::shared_ptr<const RunResult> runLayer(const LayerRunner& runner, std::shared_ptr<const CaptureReader> capture,
                                           LayerIndex layer, const RunWords& words, bool measure) {
     RunRequest request;
@@ -98,7 +98,7 @@ std::shared_ptr<const RunResult> runLayer(const LayerRunner& runner, std::shared
     return result;
 }
 
-constexpr std::size_t kArrayCache = std::size_t{256} << 20; // of one call: evict shares its tensors with measure
+constexpr std::size_t kArrayCache = std::size_t{256} << 20; // of one call: a run shares its tensors with its measures
 constexpr std::size_t kCaptureCache = std::size_t{2} << 30;
 
 /// An open capture with its cached results.
@@ -148,7 +148,7 @@ struct OpenCapture {
         for (const LayerInfo& layer : info().layers) layers.push_back(layer.layer.value);
         return layers;
     }
-    /// Inverse frequencies, interleaved, first rotated component, magnitude; nothing where they are not known.
+    /// Inverse frequencies, interleaved, first rotated component, magnitude; empty where the frequencies are not known.
     std::optional<std::tuple<std::vector<float>, bool, int, double>> rope(int index) const {
         const RopeInfo& rope = info().rope;
         if (!layer(index).hasRope || reader->inverseFrequencies(LayerIndex(index)).empty()) return {};
@@ -196,7 +196,7 @@ void translateError(const std::exception_ptr& thrown, void* type) {
     }
 }
 
-/// States read-only properties of a class: name, docstring, getter.
+/// Returns a function that adds a read-only property to the class: name, docstring, getter.
 template <class Class> auto factsOf(nb::class_<Class>& stated) {
     return [&stated](const char* name, const char* doc, auto get) { stated.def_prop_ro(name, get, doc); };
 }
@@ -292,7 +292,7 @@ void addFunctions(nb::module_& module) {
 void addEverything(nb::module_& module) {
     const nb::object error = nb::exception<Error>(module, "Error", PyExc_ValueError);
     error.attr("__module__") = "kvscope";
-    nb::register_exception_translator(&translateError, error.ptr()); // asked before the plain one above
+    nb::register_exception_translator(&translateError, error.ptr()); // tried before that of nb::exception
     addSelection(module);
     addCapture(module);
     addFunctions(module);

@@ -27,7 +27,7 @@ public:
     explicit LayerSelection(std::shared_ptr<const RunResult> result) : m_result(std::move(result)) {}
 
     const RunResult& result() const { return *m_result; }
-    nanobind::list kept() const;                    ///< [KV heads] of int32 arrays, rising
+    nanobind::list kept() const;                    ///< [KV heads] of int32 arrays, ascending
     nanobind::object weights(bool numerator) const; ///< [KV heads] of float32 arrays, or None where all are 1
     nanobind::object scores() const;                ///< [KV heads, tokens before the cut], or None
     nanobind::object queryHeadScores() const; ///< [query heads, tokens before the cut], or None where queryHeads() is

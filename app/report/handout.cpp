@@ -1,4 +1,4 @@
-// Blocks are set from top to bottom; a block that does not fit goes to the next page with its picture.
+// Blocks are set from top to bottom; a block that does not fit goes to the next page, together with its picture.
 #include "app/report/handout.h"
 
 #include "app/export/painter_scene.h"
@@ -51,7 +51,7 @@ public:
         if (m_y > kMargin) turn();
     }
     void space(double height) { m_y += height; }
-    /// Keeps what follows together: turns the page unless so much fits.
+    /// Keeps what follows together: begins a new page unless this height fits on the page.
     void need(double height) {
         if (m_y + height > kPageHeight - kMargin) newPage();
     }
@@ -86,7 +86,7 @@ public:
 private:
     [[noreturn]] static void fail() { throw Error({"Qt could not make the PDF", "", "Choose fewer lessons"}); }
 
-    /// What is longer than a page, paragraph by paragraph.
+    /// Sets a text that is longer than a page paragraph by paragraph.
     void paragraphs(const std::string& markdown, Style style) {
         const std::size_t end = markdown.find("\n\n");
         if (end == std::string::npos)
@@ -139,9 +139,9 @@ private:
     int m_page = 0;
 };
 
-/// Text that stands as it is in Markdown, its line breaks and the blanks before its lines, too.
+/// The text, escaped so that Markdown shows it as it is, with its line breaks and the blanks before its lines.
 std::string plain(const std::string& text) {
-    constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"; // any may begin a mark
+    constexpr std::string_view kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"; // any may begin markup
     std::string out;
     bool atBegin = true; // of a line
     for (std::size_t i = text.find_first_not_of(" \t\r\n"); i < text.size(); ++i) {
@@ -209,7 +209,7 @@ private:
         return lesson.number > 0 ? fmt::format("{}  {}", lesson.number, lesson.title) : lesson.title;
     }
 
-    /// The lesson's text is about the choice that it claims, and says nothing of another one.
+    /// The lesson's answer explains the choice that the lesson claims; for another choice it says nothing.
     static std::string explanation(const Lesson& lesson, const LessonAnswer& answer) {
         if (answer.choice == lesson.claim) return plain(answer.text);
         const LessonChoice& claimed = lesson.choices[static_cast<std::size_t>(lesson.claim)];
@@ -269,7 +269,7 @@ HandoutLesson readHandoutLesson(const std::string& path, std::shared_ptr<const L
     if (!lesson)
         throw Error(
             {"the session is no lesson", "lesson", "Make one of it: File, Make a lesson of this session", path});
-    // Each names a layer and a head of its own. What is not there is refused, as fitting would replace it.
+    // Each setting names a layer and a head of its own. A missing one is refused, as fitToCapture would replace it.
     const auto fit = [&](Session& setting) {
         const CaptureInfo& info = capture->info();
         info.layerInfo(setting.layer);

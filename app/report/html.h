@@ -25,7 +25,7 @@ std::string htmlTable(const std::string& caption, const std::vector<std::string>
 
 /// A whole page in the program's look, light or dark as the reader's system is: one language, one title, a skip link,
 /// inline styles, nothing to load. `contents`: list items that lead into the body; `fonts`: @font-face rules. Of two
-/// pictures in a figure the class "dark" is shown in the dark only, "light" otherwise and on paper.
+/// pictures in a figure the one of class "dark" is shown in dark mode only, that of "light" otherwise and on paper.
 std::string htmlPage(const std::string& title, const std::string& contents, const std::string& body,
                      const std::string& fonts);
 

@@ -18,7 +18,7 @@ std::string pathFrom(const fs::path& folder, const std::string& path) {
     if (path.empty()) return {};
     const fs::path name = fs::path(path).filename();
     if (folder.empty()) return name.string();
-    std::error_code none; // folders without links: ".." behind a linked folder is not the one that holds the link
+    std::error_code none; // links are resolved: ".." after a linked folder is not the folder of the link
     const fs::path relative = fs::relative(fs::absolute(path).parent_path(), folder, none);
     if (none || relative.empty()) return path;
     const std::string found = (relative / name).lexically_normal().generic_string();

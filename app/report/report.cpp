@@ -196,7 +196,7 @@ bool showsBoth(const View& view) {
     return maker && maker->dependsOn(DataScope::Compared);
 }
 
-/// With the capture's name where the page shows two.
+/// The view's name, with the capture's name where the page shows two captures.
 std::string nameOf(const Writer& writer, const View& view) {
     const bool one = showsBoth(view) || (writer.suffix.empty() && writer.original.compared.path.empty());
     return escapeHtml(one ? view.card().name
@@ -213,7 +213,7 @@ void compute(Writer& writer, const View& view, const Checkpoint& checkpoint) {
     }
 }
 
-/// Of computed data.
+/// Adds the figure of the data that `compute` made, or the reason why there is none.
 void addFigure(Writer& writer, const View& view) {
     const FigureRequest figure = figureOf(view);
     const std::string name = nameOf(writer, view), id = view.card().id + writer.suffix;
@@ -292,7 +292,7 @@ std::filesystem::path folderOf(const Session& session) {
     return session.capturePath.empty() ? "" : std::filesystem::absolute(session.capturePath).parent_path();
 }
 
-/// Commands of the page run in `folder`.
+/// `folder`: where the commands of the page run.
 Writer writerOf(const Session& session, const std::filesystem::path& folder,
                 const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
                 const QtTextService& text, const SavedLive& saved, const Checkpoint& checkpoint) {
@@ -309,7 +309,7 @@ std::string headingOf(const Writer& writer) {
     return "<h3>" + escapeHtml(writer.input.capture->info().fileName) + "</h3>\n";
 }
 
-/// The figure of the second capture behind that of the first; the page's fonts are those of both.
+/// Adds the figure of the second capture after that of the first; the page embeds the fonts of both.
 void addSecond(Writer& writer, Writer& second, const View& view) {
     for (std::string Writer::*text : {&Writer::figures, &Writer::contents, &Writer::missing}) second.*text = {};
     std::swap(writer.fonts, second.fonts);

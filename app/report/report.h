@@ -23,14 +23,14 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
                        const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint);
 
 /// The path of the page: FILE.html itself, else index.html in a folder of that name, which is created if missing.
-/// Throws Error when neither can be written.
+/// Throws Error when there can be no such folder.
 std::string reportPathOf(const std::string& out);
 
 /// Writes the page atomically and returns its path. Throws Error.
 std::string writeReport(const std::string& out, const std::string& page);
 
 /// The session with every file that it names (captures, lists, calibration curves, files of parameters and of view
-/// options) as a path from `folder`, for commands that run there. An empty folder leaves the names of the files alone.
+/// options) as a path from `folder`, for commands that run there. With an empty folder only file names remain.
 Session withPathsFrom(const std::filesystem::path& folder, Session session);
 
 } // namespace kvscope

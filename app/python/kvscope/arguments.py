@@ -23,7 +23,7 @@ def fail(sentence: str, place: str, remedy: str) -> NoReturn:
 
 
 def _plain(value: Any, place: str) -> npt.NDArray[Any] | None:
-    """A numpy array, or None for what is none; torch's bfloat16, which numpy lacks, is widened."""
+    """A numpy array, or None where the value holds no numbers; torch's bfloat16, which numpy lacks, is widened."""
     if np.ma.is_masked(value):
         fail("some numbers are masked", place, "Fill them or leave them out")
     if hasattr(value, "detach"):
@@ -114,7 +114,7 @@ def cut(value: Any) -> str:
 
 
 def seed(value: Any) -> int:
-    """64 bits."""
+    """A whole number of 64 bits."""
     return integer(value, "seed", largest=2**64 - 1)
 
 

@@ -22,8 +22,8 @@ class Figure:
 
     svg: str
     finding: str  #: the view's finding in words
-    words: tuple[str, ...]  #: what the program was asked for
-    folder: str  #: where it was asked
+    words: tuple[str, ...]  #: the program's arguments
+    folder: str  #: the folder in which the program ran
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes FILE.svg, FILE.png or FILE.pdf, as the name says."""
@@ -46,7 +46,7 @@ class Figure:
 
 
 def _program() -> str:
-    """The program that the module was built with, or the one on the path."""
+    """The program that KVSCOPE_PROGRAM names, else the one that the module was built with, else the one on the path."""
     if named := os.environ.get("KVSCOPE_PROGRAM"):
         return named
     beside = pathlib.Path(__file__).parents[2] / "bin" / "kvscope"
@@ -61,7 +61,7 @@ def _program() -> str:
 
 
 def _run(words: tuple[str, ...], folder: str) -> str:
-    """The program's answer. Its complaint, without its name, is the error's sentence."""
+    """What the program prints. Its error message, without its name, becomes the error's sentence."""
     try:
         done = subprocess.run([_program(), *words], cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:
