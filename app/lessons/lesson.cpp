@@ -27,14 +27,14 @@ using Json = nlohmann::ordered_json;
     throw Error({"the lesson " + what, "lesson/" + key, "Repair this key of the session file"});
 }
 
-/// `before` with what an object of the lesson names.
+/// `before`, changed by the settings that an object of the lesson names.
 Session settingFrom(const Json& json, const Session& before) {
     Session setting = before;
     readSetting(jsonLine(json), setting);
     return setting;
 }
 
-/// The names of views that exist, else throws Error.
+/// The view ids that an object of the lesson names. Throws Error for an unknown one.
 std::vector<std::string> viewsOf(const Json& json) {
     std::vector<std::string> views = json.value("views", std::vector<std::string>{});
     for (const std::string& id : views) viewById(id);
@@ -86,10 +86,10 @@ Lesson readLesson(const Json& json, const Session& session) {
     lesson.text = json.at("text").get<std::string>();
     lesson.views = viewsOf(json);
     lesson.parameters = json.value("parameters", std::vector<std::string>{});
-    if (json.contains("live")) lesson.live = live::textOf(live::descriptionOf(jsonLine(json["live"]))); // checked
+    if (json.contains("live")) lesson.live = live::textOf(live::descriptionOf(jsonLine(json["live"]))); // checks it
     lesson.start = session;
     if (json.contains("start")) {
-        lesson.start.viewOptions.clear(); // a setting names options one by one
+        lesson.start.viewOptions.clear(); // readSetting changes only the options that it names
         readSetting(jsonLine(json["start"]), lesson.start);
     }
     for (const Json& stop : json.value("stops", Json::array())) lesson.stops.push_back(readStop(stop, lesson.start));
@@ -125,7 +125,7 @@ void applySetting(Session& session, const Session& setting) {
     shown.arithmetic = session.arithmetic;
     shown.layout = session.layout;
     shown.look.headMeasure = session.look.headMeasure;
-    shown.look.stripScroll = session.look.stripScroll; // the strip goes to the selection by itself
+    shown.look.stripScroll = session.look.stripScroll; // the token strip scrolls to the selection by itself
     shown.lesson = session.lesson;
     shown.unknownKeys = session.unknownKeys;
     session = std::move(shown);
@@ -150,7 +150,7 @@ bool hasCaseOf(const Session& session, const Session& setting) {
 
 namespace {
 
-/// `broken` is told of the lessons that cannot be read, with their paths.
+/// Calls `broken` for each lesson that cannot be read, with an error that names its path.
 std::vector<LessonFile> readLessons(const std::string& folder, const std::function<void(const Error&)>& broken) {
     std::vector<LessonFile> lessons;
     std::error_code none;
@@ -185,7 +185,7 @@ const LessonFile* fileOf(const Session& session, const std::vector<LessonFile>& 
     std::optional<Lesson> open;
     try {
         open = lessonOf(session);
-    } catch (const Error&) { // the lesson panel shows it
+    } catch (const Error&) { // the lesson panel shows the error
     }
     if (!open) return nullptr;
     const auto words = [](const Lesson& of) { return std::tie(of.title, of.text, of.question, of.answer, of.claim); };
@@ -194,11 +194,11 @@ const LessonFile* fileOf(const Session& session, const std::vector<LessonFile>& 
     return file == files.end() ? nullptr : &*file;
 }
 
-// A lesson written is the inverse of one read: settings become the keys in which they differ from the start.
+// Writing a lesson is the inverse of reading one: a setting is written as the keys in which it differs from the start.
 namespace {
 
-/// Options that only the start sets are set back to their defaults by name: a stop changes options one by one. Views
-/// and options that this version does not know stay as the start has them.
+/// Names the default of each option that only the start sets: a stop changes no option that it does not name. Views and
+/// options that this version does not know stay as the start has them.
 void setBackOptions(Json& setting, const Json& start) {
     const Json& views = start.at("view_options");
     for (const View* view : allViews()) {
@@ -249,7 +249,7 @@ Session sessionWith(const Lesson& lesson, const Session& of) {
     applySetting(session, lesson.start);
     session.layout = WindowLayout::Teach;
     Json json = of.lesson.empty() ? Json::object() : ownJson(of.lesson);
-    json.erase("start"); // the session itself
+    json.erase("start"); // the session itself is the start
     json["title"] = lesson.title;
     json["group"] = lesson.group;
     json["text"] = lesson.text;

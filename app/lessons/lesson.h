@@ -10,11 +10,11 @@
 
 namespace kvscope {
 
-/// A sentence of a lesson with what is shown to it.
+/// A passage of a lesson with the setting that is shown beside it.
 struct LessonStop {
     std::string title, text;        ///< the title may be empty
     std::vector<std::string> views; ///< brought to the front, the first one last; empty: those of the lesson
-    Session setting;                ///< the lesson's start with what the stop names; see applySetting
+    Session setting;                ///< the lesson's start with the changes that the stop names; see applySetting
 };
 
 /// One of the predictions: the number lies below `below` and not below the previous choice's bound.
@@ -31,7 +31,7 @@ struct Lesson {
     std::vector<std::string> views;      ///< views to raise, see DockLayout
     std::vector<std::string> parameters; ///< of the active pane's policy, to play with beside the text; or "budget"
     std::string live;                    ///< the context whose model may be asked, see LiveDescription; empty: none
-    Session start;                       ///< what is shown to the text
+    Session start;                       ///< the setting that is shown beside the text
     std::vector<LessonStop> stops;
     std::string question;                   ///< empty: none
     std::vector<LessonChoice> choices;      ///< ascending bounds, the last one has none
@@ -75,7 +75,7 @@ Session sessionWith(const Lesson& lesson, const Session& of);
 /// The lessons of a folder by number, also where some are broken: the messages of these are added to `broken`.
 std::vector<LessonFile> readableLessonsIn(const std::string& folder, std::vector<std::string>& broken);
 
-/// The file of the session's lesson: the one with the same words, else the first of its title; null: none of them.
+/// The file of the session's lesson: the one with the same texts, else the first of its title; null: there is none.
 const LessonFile* fileOf(const Session& session, const std::vector<LessonFile>& files);
 
 } // namespace kvscope

@@ -32,7 +32,7 @@ const std::vector<TokenIndex>& keptBy(const RunResult& result, const LessonAsked
     return result.selection.heads[headOf(asked)].kept;
 }
 
-/// Throws Error where there is nothing to take a share of.
+/// Throws Error where `whole` is 0.
 double share(double part, double whole, const char* nothing, const char* remedy) {
     if (whole == 0) throw Error({nothing, "", remedy});
     return part / whole;
@@ -70,7 +70,7 @@ double unaskedKeptSelected(const LessonAsked& asked) {
     return keptSelected({asked.runner, before, asked.pane, asked.checkpoint});
 }
 
-/// With the default cut, over the queries after the request's own cut.
+/// The output error with the default cut, over the queries after the request's own cut.
 double unaskedOutputError(const LessonAsked& asked) {
     const ViewDataRequest before = unasked(asked);
     const Result result = runOf({asked.runner, before, asked.pane, asked.checkpoint});
@@ -86,7 +86,7 @@ double unaskedOutputError(const LessonAsked& asked) {
     return meanOfNumbers(means);
 }
 
-/// Keys and values of a token in all layers of the model, with so many heads a layer.
+/// Bytes of a token's keys and values in all layers of the model, with this many KV heads per layer.
 double tokenBytes(const LessonAsked& asked, int heads) {
     const CaptureInfo& info = asked.request.capture->info();
     const double width = layerOf(asked).storedType == StoredType::Float32 ? 4 : 2;
@@ -97,7 +97,7 @@ double cacheBytes(const LessonAsked& asked, int heads) {
     return tokenBytes(asked, heads) * static_cast<double>(asked.request.capture->info().numTokens);
 }
 
-/// Of a measure per query head: the mean over the KV head's.
+/// The mean of a measure per query head, over the query heads of the KV head.
 double meanOf(const LessonAsked& asked, const std::string& measure) {
     const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
     return meanOverHeads(values.front().perHead, layerOf(asked), asked.request.kvHead);
@@ -133,7 +133,7 @@ double massAfterCut(const LessonAsked& asked) {
     return std::accumulate(attention.begin() + result->visible, attention.end(), 0.0);
 }
 
-/// Mean key against mean query (KeyDiff Fig. 14), for the shown query head.
+/// Cosine of mean key and mean query (KeyDiff Fig. 14), for the shown query head.
 double cosineOfMeans(const LessonAsked& asked) {
     const std::string measure = "cos_means";
     const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
@@ -151,7 +151,7 @@ double attentionOnDistinct(const LessonAsked& asked) {
     return laterAttention(asked, requireFidelity(*runOf(asked)))[least];
 }
 
-/// Of a measure per query: the largest number of the KV head's query heads.
+/// The largest number of a measure per query, over the query heads of the KV head.
 double worstOf(const LessonAsked& asked, const std::string& measure) {
     const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
     const HostTensor& table = values.front().perQuery;
@@ -162,7 +162,7 @@ double worstOf(const LessonAsked& asked, const std::string& measure) {
     return worst;
 }
 
-/// The smallest measured retention (for the KV head, with rounding) from which on the error stays within a tenth.
+/// The smallest retention, in steps of 5 %, from which on the KV head's output error stays within 0.1.
 double neededRetention(const LessonAsked& asked) {
     constexpr double kTolerated = 0.1;
     double needed = 1;
@@ -177,7 +177,7 @@ double neededRetention(const LessonAsked& asked) {
     return needed;
 }
 
-/// Share of the tokens evicted in blocks that were evicted with the block in which they arrived.
+/// Share of the evictions of block processing in which a token is evicted with the block in which it arrived.
 double sameBlockEvictions(const LessonAsked& asked) {
     const Result result = runOf(asked);
     const auto ends = blockEnds(result->request.policy.values, result->visible, result->requested);
@@ -253,7 +253,7 @@ double clusterCount(const LessonAsked& asked) {
     return static_cast<double>(log->heads[headOf(asked)].representatives.size());
 }
 
-/// Number of clusters opened in the second half of the stream.
+/// Share of the clusters that were opened in the second half of the stream.
 double lateClusters(const LessonAsked& asked) {
     const Result result = runOf(asked, true);
     const auto log = logOf<SubgenLog>(result);

@@ -72,7 +72,7 @@ RunFacts factsOf(const MergeTreeData& data, std::optional<TokenIndex> cursor) {
     return facts;
 }
 
-/// Q grows by 2 η y + M_jj with every sign, y before it.
+/// Q grows by 2 η y + M_jj with every sign η, where y is taken before the sign.
 bool discrepancyFollows(const BalanceWalkLog& walk, std::int64_t steps) {
     double q = 0, coins = 0, scale = 0;
     for (std::size_t j = 0; j < static_cast<std::size_t>(steps); ++j) {

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// Where a shown step sequence stands, and what must hold of it by the algorithm, checked on the run that is shown.
+/// Where a shown step sequence stands, and the properties that the algorithm guarantees, checked on the shown run.
 struct RunFacts {
     std::vector<std::pair<std::string, std::string>> now;
     struct Check {

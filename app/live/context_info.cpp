@@ -33,13 +33,13 @@ int sizeOf(const Json& object, const char* name) {
     return static_cast<int>(within<std::int64_t>(object, name, 1, kLargestSize));
 }
 
-/// Absent and null are the default.
+/// The member; `otherwise` where it is absent or null.
 template <class Value> Value optional(const Json& object, const char* name, Value otherwise) {
     const auto found = object.find(name);
     return found == object.end() || found->is_null() ? otherwise : found->get<Value>();
 }
 
-/// A truth value, also as 0 and 1.
+/// A Boolean member, which may also be 0 or 1.
 bool flag(const Json& object, const char* name, bool otherwise) {
     const auto found = object.find(name);
     if (found == object.end() || found->is_null()) return otherwise;

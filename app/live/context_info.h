@@ -9,7 +9,7 @@ namespace kvscope::live {
 
 /// What `context/read` answers about the model's layers, under the names of a capture's attributes
 /// (resources/manual/capture_format.md), checked like those of a file. Throws Error for numbers that no model has;
-/// Json::exception for members that lack or have another type.
+/// Json::exception for members that are missing or have another type.
 CaptureInfo captureInfoOf(const Json& answer, std::int64_t tokens);
 /// Inverse frequencies [rotaryDim / 2] of each layer; empty without rotation.
 std::map<LayerIndex, std::vector<float>> frequenciesOf(const Json& answer, const CaptureInfo& info);

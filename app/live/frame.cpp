@@ -1,5 +1,5 @@
 // Frames of the protocol between the program and a worker. What a worker sends is untrusted: every size is compared
-// with its bound before the bytes behind it are waited for.
+// with its bound before the reader waits for the bytes that it announces.
 #include "app/live/frame.h"
 
 #include "core/base/error.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kGreeting = "KVSCOPE ", kVersion = "1", kEnd = "\r\n\r\n";
 constexpr std::string_view kLength = "Content-Length: ", kBlobs = "Kvscope-Blobs: ";
 
-/// The value behind `name` when the line begins with it.
+/// Whether the line begins with `name`, which is then removed: the value remains.
 bool takeName(std::string_view& line, std::string_view name) {
     if (!line.starts_with(name)) return false;
     line.remove_prefix(name.size());

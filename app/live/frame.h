@@ -18,24 +18,24 @@ inline constexpr std::size_t kMostBanner = 64 << 10; ///< bytes before the greet
 inline constexpr std::size_t kMostHeader = 1 << 10, kMostJson = 16 << 20, kMostBlob = 4 << 20, kMostBlobs = 8;
 inline constexpr int kMostDepth = 32; ///< of brackets in the JSON
 
-/// One message: JSON-RPC 2.0, and raw little-endian bytes that its `blobs` describe.
+/// One message: JSON-RPC 2.0, and raw little-endian bytes, which its parameters describe.
 struct Frame {
     Json message;
     std::vector<std::string> blobs = {};
 };
 
 /// "Content-Length: N\r\n", "Kvscope-Blobs: A B\r\n" where there are any, "\r\n", the JSON and the blobs. The frame
-/// keeps the bounds.
+/// must keep the bounds.
 std::string frameBytes(const Frame& frame);
 
-/// Bytes of a worker's standard output to frames. The first line that counts is the greeting "KVSCOPE 1"; what stands
-/// before it is skipped, up to kMostBanner bytes. Behind it nothing is skipped: the reader never looks for the next
-/// frame in bytes that are none.
+/// Turns a worker's standard output into frames. The first line that counts is the greeting "KVSCOPE 1"; up to
+/// kMostBanner bytes before it are skipped. After it nothing is skipped: the reader never searches for the next frame
+/// in bytes that are no frame.
 class FrameReader {
 public:
     void add(std::string_view bytes) { m_bytes += bytes; }
-    /// The next whole frame, if there is one; to be asked until there is none. Throws Error for what is no frame, and
-    /// from then on at every call.
+    /// The next whole frame, if there is one; to be called until there is none. Throws Error for bytes that are no
+    /// frame, then and at every later call.
     std::optional<Frame> next();
     bool isGreeted() const { return m_isGreeted; }
     /// What stood before the greeting, or came until now in its place.

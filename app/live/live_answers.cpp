@@ -1,4 +1,4 @@
-// Kept lists to the worker as bitmaps, and the answers of the model behind them.
+// Sends kept lists to the worker as bitmaps, and asks for the model's answers after what they keep.
 #include "app/live/live_answers.h"
 
 #include "app/live/live_client.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// One head's kept set on its way: the tokens, and for each the weight in both sums of the estimator.
+/// One head's kept set as it is sent: the tokens, and the weight of each in both sums of the estimator.
 struct Row {
     Json head; ///< [layer, KV head] or [layer, KV head, query head]
     const std::vector<TokenIndex>& kept;
@@ -44,7 +44,7 @@ void appendFloats(std::string& blob, const std::vector<float>& weights, std::siz
     blob.append(reinterpret_cast<const char*>(all.data()), all.size() * sizeof(float));
 }
 
-/// What fits into one message.
+/// The rows of one message.
 struct Part {
     Json rows = Json::array();
     std::string kept, numerator, denominator;
@@ -89,7 +89,7 @@ double numberOf(const Json& row, const char* name) {
     return value.is_null() ? kNone : value.get<double>();
 }
 
-/// Why a row has no answer; empty: it has.
+/// Why a row has no answer; empty: it has one.
 std::string errorOf(const Json& row) {
     const auto error = row.find("error");
     return error == row.end() || error->is_null() ? std::string() : workerError(*error).what();
@@ -117,8 +117,8 @@ SentSelection LiveAnswers::send(const std::string& name, std::span<const LayerSe
         std::ranges::any_of(rows, [](const Row& row) { return !row.numerator.empty() || !row.denominator.empty(); });
     const std::size_t rowBytes = (static_cast<std::size_t>(m_capture->cut()) + 7) / 8;
     std::vector<Part> parts = partsOf(rows, rowBytes, isWeighted);
-    // Two jobs may send the same selection at a time, and their parts come one between the other. The worker knows a
-    // selection that came earlier by its bits, not by this name.
+    // Two jobs may send the same selection at the same time, with interleaved parts, so each upload has its own name.
+    // The worker recognises an earlier selection by its bits, not by this name.
     static std::atomic<std::uint64_t> uploads = 0;
     const std::string upload = fmt::format("{} #{}", name, ++uploads);
     Json answer;
@@ -192,7 +192,7 @@ std::vector<GreedyAnswer> LiveAnswers::generate(const std::vector<std::optional<
     const auto note = [&](const std::string& method, const Json& token, std::vector<std::string>&) {
         if (method != "answer/token") return;
         const auto row = token.at("row").get<std::size_t>(), index = token.at("index").get<std::size_t>();
-        if (row >= pieces.size() || index != pieces[row].size()) return; // the texts are complete all the same
+        if (row >= pieces.size() || index != pieces[row].size()) return; // the answer holds the whole texts anyway
         pieces[row].push_back(token.at("text").get<std::string>());
         if (written) written(row, index, pieces[row].back());
     };

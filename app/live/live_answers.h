@@ -12,15 +12,15 @@
 
 namespace kvscope::live {
 
-/// What the model makes of the expected answer behind a pruned context. The lists have one entry per answer token, NaN
-/// for the token behind the cut, whose prediction was made before the context was pruned.
+/// How the model predicts the expected answer after a pruned context. The lists have one entry per answer token, NaN
+/// for a token directly after the cut, whose prediction was made before the context was pruned.
 struct ExpectedAnswer {
     double nll = 0;                  ///< mean loss in nat; NaN without one
     std::vector<double> losses, kl;  ///< kl: from the full cache's distribution to the pruned one's, in nat
-    std::vector<bool> flips;         ///< another token is the likeliest; false for the token behind the cut
+    std::vector<bool> flips;         ///< another token is the likeliest; false directly after the cut
     double klMean = 0, flipRate = 0; ///< NaN without answer tokens
     double bytes = 0;       ///< of the keys and values that are left of the context; NaN: the worker does not say
-    std::string error = {}; ///< why there are none of these numbers; empty: there are
+    std::string error = {}; ///< why these numbers are missing; empty: they are not
 };
 
 struct GreedyAnswer {
@@ -28,7 +28,7 @@ struct GreedyAnswer {
     std::string text;
     std::vector<std::string> pieces;             ///< what each token adds to the text; as many as ids, or none
     std::optional<std::int64_t> firstDivergence; ///< index of the first token that differs from the full cache's
-    std::string error = {};                      ///< why there is no text; empty: there is
+    std::string error = {};                      ///< why there is no text; empty: there is one
 };
 
 /// How a text is written.
@@ -56,24 +56,24 @@ struct LayerSelection {
 /// Asks the model behind a live capture for answers. A selection is null for the full cache.
 class LiveAnswers {
 public:
-    /// Whether a newer round, of whichever object, ends what an older one computes.
+    /// Whether a newer round of answers, begun by any object, ends the computations of an older one.
     enum class Rounds { NewestWins, None };
     explicit LiveAnswers(std::shared_ptr<const LiveCapture> capture, Rounds rounds = Rounds::NewestWins);
 
     const std::shared_ptr<const LiveCapture>& capture() const { return m_capture; }
-    /// The tokens between cut and expected answer, and the answer's own; without one all behind the cut and none.
+    /// The tokens between cut and expected answer, and the answer's tokens; without one, all after the cut, and none.
     const std::vector<std::int32_t>& question() const { return m_question; }
     const std::vector<std::int32_t>& answer() const { return m_answer; }
 
-    /// From now on another round: what an earlier one still computes is outdated and ends.
+    /// Begins a new round: the worker ends what it still computes for an earlier one.
     void beginRound() { ++m_generation; }
     /// Layers that are not named keep everything.
     SentSelection send(const std::string& name, std::span<const LayerSelection> layers,
                        const Checkpoint& checkpoint) const;
-    /// One for each selection, batched by the worker. One that cannot be answered fails alone.
+    /// One answer per selection, batched by the worker. A selection without an answer does not fail the others.
     std::vector<ExpectedAnswer> score(const std::vector<std::optional<std::string>>& selections,
                                       const Checkpoint& checkpoint) const;
-    /// Calls `written` for each token as it comes, on this thread.
+    /// Calls `written` for each token as it arrives, on the calling thread.
     std::vector<GreedyAnswer> generate(const std::vector<std::optional<std::string>>& selections,
                                        const Writing& writing, const Checkpoint& checkpoint,
                                        const TokenWritten& written = {}) const;

@@ -131,7 +131,7 @@ std::shared_ptr<const LiveCapture> LiveModel::read(TokenTable prompt, TokenIndex
 }
 
 const std::vector<float>& LiveCapture::inverseFrequencies(LayerIndex layer) const {
-    m_info.layerInfo(layer); // names the layers that are there
+    m_info.layerInfo(layer); // throws Error for a missing layer
     return m_frequencies.at(layer);
 }
 

@@ -38,7 +38,7 @@ public:
     const CaptureInfo& info() const override { return m_info; }
     const TokenTable& tokens() const override { return m_tokens; }
     const std::vector<float>& inverseFrequencies(LayerIndex layer) const override;
-    /// Throws Error for a tensor that is no such tensor of the model, and for NaN or infinity; Cancelled.
+    /// Throws Error for a tensor that is missing or has another shape, and for NaN or infinity; Cancelled.
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override;
     bool readsQueriesInParts() const override;
     HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,
@@ -55,7 +55,7 @@ private:
     friend class LiveModel;
     LiveCapture() = default;
     HostTensor fetch(const LayerInfo& layer, TensorRole role, const char* name, const Checkpoint& checkpoint) const;
-    /// `rows`: [begin, end) of its tokens, or null for all. `firstToken` is that of its first row.
+    /// `rows`: [begin, end) of the tensor's rows, or null for all. `firstToken`: the token of the first row.
     HostTensor fetch(const LayerInfo& layer, const char* name, const std::vector<std::int64_t>& shape, const Json& rows,
                      std::int64_t firstToken, const Checkpoint& checkpoint) const;
     std::vector<std::int64_t> shapeOf(TensorRole role) const;
@@ -69,7 +69,7 @@ private:
     std::map<LayerIndex, std::vector<float>> m_frequencies;
 };
 
-/// The tokens of the parts, in their order. `model` names an open one ("model_id"), or one whose tokenizer is loaded
+/// The tokens of the parts, in their order. `model` names an open model ("model_id"), or one whose tokenizer is loaded
 /// alone ("path", "revision"). Throws Error, Cancelled.
 TokenTable tokenize(LiveClient& client, Json model, std::span<const TextPart> parts, PromptForm form,
                     const Checkpoint& checkpoint);
@@ -77,12 +77,12 @@ TokenTable tokenize(LiveClient& client, Json model, std::span<const TextPart> pa
 /// A model that a worker has loaded.
 class LiveModel {
 public:
-    /// Throws Error: not there, unsupported, or too large, in the worker's words.
+    /// Throws Error, in the worker's words, for a model that is missing, unsupported or too large.
     LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, const Checkpoint& checkpoint);
 
     /// The model's tokens of the parts, in their order.
     TokenTable tokenize(std::span<const TextPart> parts, PromptForm form, const Checkpoint& checkpoint) const;
-    /// Reads the prompt once, whole. `captureTo`: a file that the worker writes on its own disk, or empty.
+    /// Lets the model read the whole prompt once. `captureTo`: a file that the worker writes on its own disk, or empty.
     std::shared_ptr<const LiveCapture> read(TokenTable prompt, TokenIndex cut, const std::string& captureTo,
                                             const Checkpoint& checkpoint) const;
 

@@ -1,5 +1,5 @@
-// Requests to a worker and their answers. All of it runs on the thread that calls: while a call waits, the worker is
-// read, its signs of life are watched and what it granted is paid for.
+// Requests to a worker and their answers. Everything runs on the calling thread: while a call waits, it reads the
+// worker's output, watches for its signs of life, and grants credit for the bytes that arrived.
 #include "app/live/live_client.h"
 
 #include "app/live/command_words.h"
@@ -20,10 +20,10 @@ namespace kvscope::live {
 namespace {
 
 constexpr WorkerProcess::Milliseconds kTick(20); // until a stop is noticed
-// To the answer to a cancelled request, for a worker that nobody needs any more. One that opens has nothing to tidy up;
-// at the end of the program another one may have to remove a file that it has begun.
+// Shorter waits for the answer to a cancelled request, after which the worker is killed. While a worker opens a model,
+// it has nothing to clean up; when the program ends, it may have to remove a file that it has begun.
 constexpr WorkerProcess::Milliseconds kOpening(50), kLeaving(300);
-constexpr WorkerProcess::Milliseconds kUnawaited(-1); // it is killed at once, and its end is not waited for
+constexpr WorkerProcess::Milliseconds kUnawaited(-1); // the worker is killed, and nothing waits for its end
 std::atomic<bool> g_isLeaving = false;
 constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002, kOutOfMemory = -32050;
 
@@ -33,8 +33,8 @@ std::vector<std::string> startWords(const std::string& command) {
     return words;
 }
 
-/// The last lines that say something, joined: a Python traceback ends with what went wrong. ssh ends its lines with
-/// \r\n, and a progress bar begins itself again with \r.
+/// The last lines that are not blank, joined: a Python traceback ends with what went wrong. ssh ends its lines with
+/// \r\n, and a progress bar starts over with \r.
 std::string lastLines(const std::string& log, std::size_t most) {
     std::vector<std::string_view> lines;
     for (std::size_t begin = 0; begin < log.size();) {
@@ -60,7 +60,7 @@ std::int64_t idOf(const Json& params) {
     return found != params.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
 }
 
-/// False: an older request, which was given up, left it behind.
+/// Whether a notification belongs to the request; else it belongs to an older request that was given up.
 bool isOf(std::int64_t request, const std::string& method, const Json& params) {
     if (method == "tensors/data") return idOf(params) == request;
     return method != "answer/token" || numberOf(params, "request") == static_cast<double>(request);
@@ -85,10 +85,10 @@ LiveClient::LiveClient(WorkerOptions options, const Checkpoint& checkpoint)
     m_worker = call("initialize",
                     {{"protocol", {1, 0}},
                      {"client", {{"name", "kvscope"}, {"version", KVSCOPE_VERSION}}},
-                     {"parent_pid", nullptr}, // it may run on another machine; the end of its input is the sign
+                     {"parent_pid", nullptr}, // it may run on another machine; it ends when its input ends
                      {"locale", "C"}},
                     {}, checkpoint);
-    m_options.startSays = {}; // what it refers to may be gone from here on
+    m_options.startSays = {}; // its references may dangle from here on
     const Json protocol = m_worker.value("protocol", Json());
     if (!protocol.is_array() || protocol.empty() || protocol[0] != 1)
         fail({.sentence = fmt::format("the worker speaks version {} of the protocol, this program version 1",
@@ -127,7 +127,7 @@ std::string LiveClient::lost() {
     const Turns::Turn turn(m_turns, {});
     try {
         if (!m_failure && m_process.hasEnded()) failAsDead();
-    } catch (const WorkerLost&) { // it is in m_failure
+    } catch (const WorkerLost&) { // the error is in m_failure
     }
     return m_failure ? m_failure->what() : std::string();
 }
@@ -172,7 +172,7 @@ void LiveClient::handle(Frame& frame, Waiting& waiting) {
         return handleNotification(method, frame, waiting);
     const std::int64_t id = idOf(message);
     if (id < 1 || id > m_lastId) fail({.sentence = "the worker answered what nobody asked"});
-    if (id == waiting.id && !waiting.answer) waiting.answer = std::move(frame); // an older one was given up
+    if (id == waiting.id && !waiting.answer) waiting.answer = std::move(frame); // else its request was given up
 }
 
 void LiveClient::handleNotification(const std::string& method, Frame& frame, Waiting& waiting) {
@@ -208,7 +208,7 @@ void LiveClient::checkPatience(Waiting& waiting) {
             send({{"jsonrpc", "2.0"}, {"method", "$/cancel"}, {"params", {{"id", waiting.id}}}});
         }
     const bool isStarted = m_reader.isGreeted();
-    const bool isImporting = m_worker.is_null(); // which may hold its sign of life back on a busy machine
+    const bool isImporting = m_worker.is_null(); // imports may delay the sign of life on a busy machine
     const auto patience = isStarted && !isImporting ? m_options.silence : m_options.start;
     const bool isGivenUp = this->isGivenUp(waiting);
     if (!isGivenUp && now - waiting.lastSign <= patience) return;
@@ -266,7 +266,7 @@ void LiveClient::failAsDead() {
     if (code == 137)
         remedy = "docker stop kills like that: start it again. So does the system when memory is short: choose a "
                  "shorter text, or bf16 numbers";
-    if (code == 0 && m_worker.is_null()) // the greeting may have passed: conda run prints at the end
+    if (code == 0 && m_worker.is_null()) // even if it has greeted: conda run prints at the end
         remedy = "A worker ends like that when its input is closed: docker and podman need -i, conda run needs "
                  "--no-capture-output";
     if (code == 126 || code == 127) remedy = "Give a command that exists, with its path"; // 126: of docker exec

@@ -13,23 +13,23 @@
 
 namespace kvscope::live {
 
-/// How a worker is started: the words of `command` (command_words.h) with `-m kvscope_live --stdio` behind them.
+/// How a worker is started: the words of `command` (command_words.h), followed by `-m kvscope_live --stdio`.
 struct WorkerOptions {
     std::string command = "python3";
-    WorkerProcess::Milliseconds start{600'000};  ///< to the greeting; a cluster may let it wait in a queue
-    WorkerProcess::Milliseconds silence{30'000}; ///< of a worker that is asked; it gives a sign of life every 2 s
-    /// To the answer to a cancelled request; then the worker is killed. One that has read a context is waited for as
-    /// long as it gives signs of life: reading again takes longer.
+    WorkerProcess::Milliseconds start{600'000};  ///< until the greeting; a cluster may queue the worker
+    WorkerProcess::Milliseconds silence{30'000}; ///< during a call; a worker gives a sign of life every 2 s
+    /// Until the answer to a cancelled request; then the worker is killed. A call waits for one that has read a context
+    /// as long as it gives signs of life: reading the context again takes longer.
     WorkerProcess::Milliseconds cancel{3'000};
-    /// Before the greeting, on the thread that starts the worker: each new last line of its log, such as srun's word
-    /// that its job is queued.
+    /// Called before the greeting, on the thread that starts the worker, with each new last line of its log, such as
+    /// srun's message that its job is queued.
     std::function<void(const std::string& line)> startSays = {};
 };
 
-/// The program ends: from now on no worker is waited for, whatever it computes.
+/// To be called when the program ends: from now on a cancelled call waits for its worker 0.3 s at most.
 void leaveWorkers();
 
-/// The process of a worker is gone, or sent what is no answer: nothing can be asked of it any more.
+/// The process of a worker is gone, or it sent something that is no answer: no call to it can succeed any more.
 class WorkerLost : public Error {
 public:
     using Error::Error;
@@ -42,21 +42,21 @@ public:
 };
 
 /// A running worker and the requests to it. A call blocks. Several threads may call: they take turns in the order in
-/// which they came. A call is cancelled by its checkpoint, before its turn as well as in it: so the newest request
-/// never waits for an older result that nobody wants. The worker is read while a call waits and at no other time. It
-/// ends with the object, and with this program. After a failure of the process every call throws
+/// which they came. A call is cancelled by its checkpoint, both before and during its turn, so the newest request never
+/// waits for an older result that nobody wants. The worker's output is read only while a call waits. The worker ends
+/// with the object, and with this program. After a failure of the process every call throws
 /// that failure: make another client and repeat.
 class LiveClient {
 public:
     /// Starts the worker and agrees on the protocol. Throws Error with the remedy, or Cancelled.
     LiveClient(WorkerOptions options, const Checkpoint& checkpoint);
-    ~LiveClient() = default; ///< within a second
+    ~LiveClient() = default; ///< see ~WorkerProcess
     LiveClient(const LiveClient&) = delete;
     LiveClient& operator=(const LiveClient&) = delete;
 
     /// What the worker answered to `initialize`: its versions, devices and capabilities.
     const Json& worker() const { return m_worker; }
-    /// Whether it named this capability.
+    /// Whether the worker named this capability.
     bool can(const char* capability) const;
     /// A descriptor that can be read from once the worker's process has ended; -1: the system has none.
     int endNotice() const { return m_process.endNotice(); }
@@ -88,7 +88,7 @@ private:
     FrameReader m_reader;
     std::string m_pending; ///< bytes that the worker has not taken yet
     std::int64_t m_lastId = 0;
-    std::string m_startSaid; ///< to m_options.startSays
+    std::string m_startSaid; ///< the last line that m_options.startSays got
     std::string m_activity;  ///< what the worker last said it was doing
     std::optional<WorkerLost> m_failure;
     Json m_worker;

@@ -1,4 +1,4 @@
-// From a description to a context that a worker has read, and the description as text.
+// Opens the context of a description, which a worker then reads, and converts the description to text and back.
 #include "app/live/live_context.h"
 
 #include "app/live/live_client.h"
@@ -45,7 +45,7 @@ SpareWorker& spareWorker() {
     return only;
 }
 
-/// Null unless the spare worker runs this command. There is none afterwards.
+/// The spare worker; null unless it runs this command. Afterwards there is no spare worker.
 std::shared_ptr<LiveClient> takeSpareWorker(const std::string& command) {
     std::shared_ptr<LiveClient> client;
     {

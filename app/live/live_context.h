@@ -23,7 +23,7 @@ struct LiveDescription {
 };
 
 /// The description as one JSON object, and back. Throws Error naming the key
-/// that lacks or has a wrong value.
+/// that is missing or has a wrong value.
 std::string textOf(const LiveDescription& description);
 LiveDescription descriptionOf(const std::string& text);
 
@@ -37,16 +37,16 @@ std::string cutOf(const LiveDescription& description);
 /// Where the cut lies in the description's tokens. Throws Error for none: then nothing is pruned before the answer.
 Cut resolvedCut(const LiveDescription& description, const TokenTable& prompt);
 
-/// What opening does now, "loading tinylm"; on the thread that opens.
+/// Called with what opening does now, "loading tinylm", on the thread that opens.
 using StageReport = std::function<void(const std::string& stage)>;
 
-/// What the worker says of itself, before it loads anything; on the thread that opens.
+/// Called with the worker before it loads anything, on the thread that opens.
 using WorkerReport = std::function<void(const LiveClient& client)>;
 
-/// Leaves a worker that runs already for the context that is opened next: starting one takes seconds. Any thread.
+/// Keeps a running worker for the context that is opened next: starting one takes seconds. Callable from any thread.
 void leaveSpareWorker(std::shared_ptr<LiveClient> worker);
 
-/// Starts a worker, or takes the one that was left if it runs the same command; loads the model, makes tokens, resolves
+/// Starts a worker, or takes the spare one if it runs the same command; loads the model, makes tokens, resolves
 /// the cut and reads the context. Throws Error, Cancelled.
 std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,
                                             const StageReport& stage = {}, const WorkerReport& started = {});

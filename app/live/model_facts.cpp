@@ -1,4 +1,4 @@
-// What can be known of a model and a text before anything is loaded.
+// What can be known about a model and a text before the model is loaded.
 #include "app/live/model_facts.h"
 
 #include "app/live/live_client.h"

@@ -14,14 +14,14 @@ struct ModelFacts {
     std::string architecture;
     std::int64_t layers = 0, queryHeads = 0, kvHeads = 0, headDim = 0;
     std::map<std::string, double> bytesToLoad; ///< by type: "f32", "bf16", "f16"
-    std::int64_t mostTokens = 0;               ///< that it was made for; 0: nobody says
+    std::int64_t mostTokens = 0;               ///< context length; 0: not stated
     double bytesPerToken = 0;                  ///< keys, values and queries of a token in a type of two bytes
     std::string dtype;                         ///< the checkpoint's
     bool isSupported = false;
-    std::string why; ///< not supported; or a note on a supported one
+    std::string why; ///< why it is not supported, or a note on a supported model
 };
 
-/// A device of the worker's machine; bytes are 0 where nobody says.
+/// A device of the worker's machine; its free bytes are 0 where the worker does not state them.
 struct Device {
     std::string name;
     double free = 0;
@@ -31,7 +31,7 @@ struct Device {
 ModelFacts inspectModel(LiveClient& client, const ModelChoice& model, const Checkpoint& checkpoint);
 std::vector<Device> devicesOf(const LiveClient& client);
 
-/// Names (organisation/model) of the models that lie whole in the Hub's cache of the worker's machine, 1000 at most;
+/// Names (organisation/model) of the models that are complete in the Hub's cache of the worker's machine, 1000 at most;
 /// none from a worker that does not list them. Throws Error, Cancelled.
 std::vector<std::string> cachedModels(LiveClient& client, const Checkpoint& checkpoint);
 

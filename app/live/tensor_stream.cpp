@@ -1,4 +1,4 @@
-// Parts of a tensor to the whole: each is checked before its bytes are kept.
+// Joins the parts of a tensor; each part is checked before its bytes are kept.
 #include "app/live/tensor_stream.h"
 
 #include "app/live/context_info.h"
@@ -35,7 +35,7 @@ void TensorStream::take(const Json& params, const std::vector<std::string>& blob
     if (params.at("of") != whole) refuse(fmt::format("it has {} bytes, not {}", params.at("of").get<double>(), whole));
     if (blobs.size() != 1 || params.at("offset") != at || at + static_cast<std::int64_t>(blobs[0].size()) > whole)
         refuse("its parts do not follow each other");
-    m_bytes += blobs[0]; // grows with what comes, not with what is announced
+    m_bytes += blobs[0]; // grows with what arrives, not with what is announced
     m_checkpoint.at(static_cast<double>(m_bytes.size()), static_cast<double>(whole));
 }
 

@@ -15,14 +15,14 @@ class TensorStream {
 public:
     static constexpr std::int64_t kAsStated = -1; ///< first extent: what the worker says, at most 65,536
 
-    /// `shape` has three extents. `place` stands in errors.
+    /// `shape` has three extents. `place` is named in errors.
     TensorStream(std::string place, std::vector<std::int64_t> shape, Checkpoint checkpoint)
         : m_place(std::move(place)), m_shape(std::move(shape)), m_checkpoint(std::move(checkpoint)) {}
 
-    /// Takes the notifications tensors/data; throws Error for one that does not follow the others. The stream must
-    /// outlive it.
+    /// A function that takes the notifications tensors/data and throws Error for a part that does not follow the
+    /// earlier ones. The stream must outlive it.
     Notified taker();
-    /// The tensor, in float. Throws Error where it is not whole.
+    /// The tensor, in float. Throws Error where parts are missing.
     HostTensor finish() const;
 
 private:

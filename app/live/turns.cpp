@@ -1,5 +1,5 @@
-// A queue of tickets: the first has its turn. Who waits looks after its checkpoint at intervals, because a stop wakes
-// nobody.
+// A queue of tickets: the first has its turn. A waiting thread polls its checkpoint, because a stop request does not
+// notify the condition variable.
 #include "app/live/turns.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ Turns::Turn::Turn(Turns& turns, const Checkpoint& checkpoint) : m_turns(turns) {
         }
     } catch (const Cancelled&) {
         lock.unlock();
-        turns.remove(m_ticket); // no destructor runs
+        turns.remove(m_ticket); // the destructor does not run
         throw;
     }
 }

@@ -1,4 +1,4 @@
-// What the worker says is wrong: the members of a JSON-RPC error as the parts of a message.
+// Turns the members of a worker's JSON-RPC error into the parts of an Error.
 #include "app/live/worker_error.h"
 
 #include <nlohmann/json.hpp>

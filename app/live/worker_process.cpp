@@ -40,8 +40,8 @@ void shut(int& descriptor) {
     descriptor = -1;
 }
 
-/// Both ends, closed with the object unless they were taken. None has a number below 3, which a program has that was
-/// started without standard streams: in the child that would be a stream.
+/// Both ends of a pipe, closed with the object unless they were taken. Neither has a number below 3, which pipe2 gives
+/// in a program that was started without standard streams: the child's dup2 would overwrite it.
 struct Pipe {
     int ends[2] = {-1, -1};
     Pipe() {
@@ -63,9 +63,10 @@ struct Pipe {
     int take(int end) { return std::exchange(ends[end], -1); }
 };
 
-/// The child between fork and exec, where little may be called. Its error number goes into `failure`. In a session of
-/// its own it has no terminal: ssh would ask there for a password, and stop for ever in the terminal's background.
-/// SIGTERM, not SIGKILL, is what it gets when this program is gone: srun cancels its job then.
+/// Runs in the child between fork and exec, where only async-signal-safe functions may be called. The error number of a
+/// failed exec goes into `failure`. In a session of its own the child has no terminal, where ssh would ask for a
+/// password and stop as a background process. When this program ends, the child gets SIGTERM, not SIGKILL: srun then
+/// cancels its job.
 [[noreturn]] void becomeWorker(char* const* words, pid_t parent, const std::array<int, 3>& streams, int failure) {
     ::setsid();
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -78,8 +79,8 @@ struct Pipe {
     ::_exit(127);
 }
 
-/// The one thread that forks, as long as the program runs: a child has the niceness of the thread that forks and dies
-/// with it.
+/// The one thread that forks, which lives as long as the program: a child inherits the niceness of the thread that
+/// forked it, and PR_SET_PDEATHSIG ends it with that thread.
 class Forker {
 public:
     static Forker& only() {
@@ -134,7 +135,7 @@ bool isEnded(pid_t child) {
     return ::waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WNOHANG | WNOWAIT) != 0 || state.si_pid != 0;
 }
 
-/// Takes the status of a child whose group got SIGTERM, and kills what is left of the group.
+/// Waits for a child whose group got SIGTERM, takes its status, and kills what is left of the group.
 void killGroup(pid_t child, int* status) {
     for (const auto until = Clock::now() + kTerm; !isEnded(child) && Clock::now() < until;)
         std::this_thread::sleep_for(WorkerProcess::Milliseconds(2));
@@ -205,7 +206,7 @@ std::string WorkerProcess::exchange(std::string& pending, Milliseconds most) {
     if (waiting[2].revents != 0) {
         const ssize_t written = writeQuietly(m_in, pending);
         if (written > 0) pending.erase(0, static_cast<std::size_t>(written));
-        if (written < 0 && errno != EAGAIN && errno != EINTR) { // it reads no more; what it still says is worth hearing
+        if (written < 0 && errno != EAGAIN && errno != EINTR) { // it reads no more, but its output is still read
             pending.clear();
             shut(m_in);
         }
@@ -226,9 +227,9 @@ void WorkerProcess::end(Milliseconds grace) {
     shut(m_in);
     std::string nothing;
     for (const auto until = Clock::now() + grace; !hasEnded() && Clock::now() < until;)
-        exchange(nothing, Milliseconds(10)); // it must not wait for somebody who reads
-    ::kill(-m_child, SIGTERM);   // srun cancels its job then; killed, it would leave it on its node or in the queue
-    if (grace < Milliseconds(0)) // nobody waits until the system has freed gigabytes, or asks how it ended
+        exchange(nothing, Milliseconds(10)); // a full pipe must not block it
+    ::kill(-m_child, SIGTERM);   // srun then cancels its job; if killed, it would leave the job running or queued
+    if (grace < Milliseconds(0)) // waits neither for the system to free gigabytes nor for the status
         std::thread(killGroup, m_child, nullptr).detach();
     else
         killGroup(m_child, &m_status);

@@ -8,13 +8,13 @@
 
 namespace kvscope::live {
 
-/// All workers have the niceness of the thread that calls this first, or else of the one that starts the first of them:
-/// started by a thread that gave its priority away, a worker would compute slower than the window that waits for it.
+/// All workers have the niceness of the thread that calls this first, or else of the one that starts the first worker.
+/// A worker started by a thread of lowered priority would otherwise compute at that priority.
 void keepNiceness();
 
-/// A program with pipes on its standard streams, in a session of its own, without a terminal. It and what it started in
-/// its process group are gone when the object is, and it gets SIGTERM when this program ends, however that ends. To be
-/// used by one thread at a time.
+/// A program with pipes on its standard streams, in a session of its own, without a terminal. The program and what it
+/// started in its process group end with the object, and it gets SIGTERM when this program ends in any way. To be used
+/// by one thread at a time.
 class WorkerProcess {
 public:
     using Milliseconds = std::chrono::milliseconds;
@@ -25,16 +25,16 @@ public:
     WorkerProcess(const WorkerProcess&) = delete;
     WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-    /// Writes what fits of `pending`, taking it away, and returns what came on standard output. Returns as soon as
-    /// anything happened, and empty after `most`.
+    /// Writes as much of `pending` as fits, removes it there, and returns what came on standard output. Returns as soon
+    /// as anything happened, and after `most` at the latest.
     std::string exchange(std::string& pending, Milliseconds most);
     bool isOver() const { return m_out < 0; } ///< standard output was closed
     bool hasEnded() const;                    ///< the process itself; never waits
-    /// A descriptor that can be read from once the process has ended, as long as this object is; -1: the system has
+    /// A descriptor that can be read from once the process has ended, valid as long as this object; -1: the system has
     /// none.
     int endNotice() const { return m_notice; }
     /// Closes its standard input, gives it this long to end, then ends its group, by SIGTERM and, where that is not
-    /// enough, SIGKILL; below 0 it waits for no end.
+    /// enough, SIGKILL. Below 0: returns without waiting for the end.
     void end(Milliseconds grace);
     /// After end(): "ended with exit code 1", "was killed by signal 11".
     std::string ending() const;
