@@ -1,4 +1,4 @@
-// One row of the attention map for every head, and what of it lies on tokens that the head does not keep.
+// Computes one row of the attention map for every head, and how much of it lies on tokens that the head does not keep.
 #include "app/study/answer_attention.h"
 
 #include "core/base/error.h"
@@ -32,7 +32,7 @@ std::vector<AnswerAttention::Token> largestOf(const std::vector<double>& weights
     return largest;
 }
 
-/// The row of one query and head over all keys; NaN where it does not look.
+/// The row of one query and head over all keys; NaN for keys that the query does not see.
 std::vector<float> rowOf(const Engine& engine, AttentionMapInput input, const LayerInfo& layer, std::int32_t head,
                          TokenIndex query, const Checkpoint& checkpoint) {
     input.rule = attentionRuleOf(layer);

@@ -7,13 +7,13 @@
 
 namespace kvscope {
 
-/// Where one query attends in all layers and query heads, and what of it a policy evicted: softmax weights over all
-/// tokens, with the queries of the full cache. Behind a pruned context later layers' queries are a little different.
+/// Where one query attends in all layers and query heads, and how much of it a policy evicted: softmax weights over all
+/// tokens, with the queries of the full cache. After a pruned context the queries of later layers differ a little.
 struct AnswerAttention {
     struct Token {
         TokenIndex token = 0;
         double weight = 0;
-        double keptIn = 1; ///< share of the heads that keep it
+        double keptIn = 1; ///< fraction of the heads that keep it
     };
     struct Head {
         LayerIndex layer;
@@ -24,10 +24,10 @@ struct AnswerAttention {
     TokenIndex query = 0;
     int queryHeads = 0;      ///< of a layer
     std::vector<Head> heads; ///< by layer, then by query head
-    Head mean;               ///< over all heads; its layer and head say nothing
+    Head mean;               ///< over all heads; its layer and head have no meaning
 };
 
-/// Of a pane, or of the full cache, which evicts nothing. Throws Error where a layer has no such query, Cancelled.
+/// For a pane, or for the full cache, which evicts nothing. Throws Error where a layer has no such query, Cancelled.
 AnswerAttention answerAttention(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
                                 const Cut& cut, const std::optional<PaneRequest>& pane, TokenIndex query,
                                 const Checkpoint& checkpoint);

@@ -1,4 +1,4 @@
-// Answers of the worker that no budget changes, kept in the runner's cache; and what lists of kept tokens make of them.
+// Asks the worker for numbers that no budget changes, which the runner's cache keeps, and applies kept lists to them.
 #include "app/study/answer_needs.h"
 
 #include "app/live/tensor_stream.h"
@@ -16,7 +16,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kUnknown = NAN;
-constexpr std::size_t kChunksAtOnce = 16; // in one request, between which others come
+constexpr std::size_t kChunksAtOnce = 16; // in one request; others may come between two of them
 
 std::shared_ptr<const live::LiveCapture> liveOf(const std::shared_ptr<const CaptureReader>& capture) {
     auto live = std::dynamic_pointer_cast<const live::LiveCapture>(capture);
@@ -26,7 +26,7 @@ std::shared_ptr<const live::LiveCapture> liveOf(const std::shared_ptr<const Capt
     return live;
 }
 
-/// A value of the cache; asked for where it is not there.
+/// A value of the cache; where it is missing, `ask` gives it.
 template <class Value, class Ask>
 std::shared_ptr<const Value> cached(const LayerRunner& runner, const std::string& key, std::size_t bytes,
                                     const Checkpoint& checkpoint, const Ask& ask, bool* wasThere = nullptr) {

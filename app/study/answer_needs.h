@@ -12,7 +12,7 @@
 
 namespace kvscope {
 
-/// Whether the answer has a token whose loss counts: the first behind the cut does not.
+/// Whether the answer has a token whose loss counts: a token directly after the cut does not count.
 bool isAnswerExpected(const live::LiveAnswers& answers);
 
 /// Tokens begin .. end - 1 before the cut.
@@ -21,10 +21,10 @@ using TokenRange = std::pair<TokenIndex, TokenIndex>;
 /// The tokens before the cut in chunks of `size`; the last may be shorter.
 std::vector<TokenRange> chunksOf(TokenIndex cut, TokenIndex size);
 
-/// What the expected answer of a live context needs, whatever policies keep. Each number is asked of the worker once
-/// and then lies in the runner's cache, beside the capture. An old worker refuses all but the full loss. Rises are in
-/// nat, of the answer's mean loss over the full cache's. Other requests of the same context neither end these nor are
-/// ended by them.
+/// What the expected answer of a live context needs, whatever policies keep. The worker is asked for each number once;
+/// the runner's cache then keeps it, beside the capture. An old worker refuses all but the full loss. A rise is the
+/// answer's mean loss less that with the full cache, in nat. Other requests of the same context neither end these nor
+/// are ended by them.
 class AnswerNeeds {
 public:
     /// Throws Error for a capture without a model behind it, and without an expected answer.
@@ -34,7 +34,7 @@ public:
     double fullLoss(const Checkpoint& checkpoint) const;
     using SomeRises = std::function<void(const std::vector<double>& rises, std::size_t answered)>;
     /// How much the loss rises when a chunk is hidden in all layers and heads; of all chunks of chunksOf. NaN
-    /// where the loss is NaN or infinite. `some` is told after each request to the worker, when only the first
+    /// where the loss is NaN or infinite. `some` is called after each request to the worker, when only the first
     /// `answered` chunks are known and the rest is still NaN. Throws Error where no loss is finite.
     std::vector<double> chunkRises(TokenIndex size, const Checkpoint& checkpoint, const SomeRises& some = {}) const;
     /// First-order rise of the answer's loss, in nat, when a KV head evicts a token; [layers, Hkv, cut]. With one step
@@ -48,18 +48,18 @@ private:
     std::string m_key;
 };
 
-constexpr int kScoreSteps = 12; ///< of tokenScores, where nobody says
+constexpr int kScoreSteps = 12; ///< of tokenScores, by default
 
-/// Of each token: the sum of its scores over layers and KV heads.
+/// For each token the sum of its scores over layers and KV heads.
 std::vector<double> sumsOfTokens(const HostTensor& scores);
 
 /// Share of each chunk's tokens that a query head attends to, mean over the heads of the layers.
 std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const TokenRange> chunks);
 
-/// Sum of the scores of what each KV head evicts, by layer and KV head: the rise of the loss to first order. NaN where
-/// kept tokens are weighted or query heads keep sets of their own, which the scores do not describe.
+/// Sum of the scores of the tokens that each KV head evicts, by layer and KV head: the first-order rise of the loss.
+/// NaN where kept tokens are weighted or query heads keep sets of their own, which the scores do not describe.
 std::vector<std::vector<double>> predictedRises(std::span<const live::LayerSelection> layers, const HostTensor& scores);
-/// Over all layers and KV heads; NaN without any.
+/// The sum over all layers and KV heads; NaN without any.
 double sumOfRises(const std::vector<std::vector<double>>& predicted);
 
 } // namespace kvscope

@@ -25,7 +25,7 @@ std::string headsOf(const CaptureInfo& info) {
                        info.headDim, info.valueDim);
 }
 
-/// What differs, as the same fact of both; empty: nothing.
+/// The first fact that differs, as each capture states it; empty: nothing differs.
 std::pair<std::string, std::string> differenceOf(const CaptureInfo& a, const CaptureInfo& b) {
     if (a.modelId != b.modelId && !a.modelId.empty() && !b.modelId.empty()) return {a.modelId, b.modelId};
     if (headsOf(a) != headsOf(b)) return {headsOf(a), headsOf(b)};
@@ -77,7 +77,7 @@ Session comparedSession(const Session& session) {
     other.selectionName = session.compared.selectionName;
     other.look.ranges = session.look.comparedRanges;
     other.look.stripScroll = session.look.comparedScroll;
-    other.lesson.clear(); // it tells of the session's own capture
+    other.lesson.clear(); // the lesson is about the session's own capture
     stopComparing(other);
     other.isSecond = true;
     return other;
@@ -92,7 +92,7 @@ void adoptCompared(Session& session, const Session& edited) {
     next.lesson = session.lesson;
     next.look.ranges = session.look.ranges;
     next.look.stripScroll = session.look.stripScroll;
-    next.look.cursor = session.look.cursor; // shared, but cut off at the end of the shorter prompt
+    next.look.cursor = session.look.cursor; // `edited` may have clamped it to a shorter prompt
     next.isSecond = session.isSecond;
     next.compared = {session.compared.path, edited.selected, edited.selectionName, session.compared.unknownKeys};
     next.look.comparedRanges = edited.look.ranges;

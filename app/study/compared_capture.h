@@ -6,8 +6,8 @@
 
 namespace kvscope {
 
-// Two prompts of one model: a session and a second capture beside its own. Every picture of the second capture is that
-// of `comparedSession`, so that no view, maker or command has to know of it.
+// Two prompts of one model: a session and a second capture beside its own. Pictures of the second capture are drawn
+// from `comparedSession`, so that views, makers and commands of one capture need not know of it.
 
 /// Throws Error, with the sentence that says what differs, unless both are captures of one model, with the same layers
 /// and heads. Their lengths may differ.
@@ -21,7 +21,7 @@ void stopComparing(Session& session);
 
 /// The session on its second capture, which it must have: with the tokens and ranges of that one, all else alike.
 Session comparedSession(const Session& session);
-/// Takes over what `edited`, a changed `comparedSession`, shares with the session, and what belongs to its own tokens.
+/// Takes over from `edited`, a changed `comparedSession`, what both captures share, and what belongs to its own tokens.
 void adoptCompared(Session& session, const Session& edited);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// Calibration of a live context: the rows that `kvscope live` writes as a table, as triples.
+// Calibration of a live context: turns the rows that `kvscope live` writes as a table into triples.
 #include "app/study/live_calibration.h"
 
 #include "app/study/answer_needs.h"
@@ -71,7 +71,7 @@ std::shared_ptr<const CalibrationData> liveTriples(const LayerRunner& runner,
                                                    PaneRequest pane, const Checkpoint& checkpoint) {
     const AnswerNeeds needs(runner, capture);
     checkCut(pane.run, *capture);
-    pane.run.budget = Budget(); // it does not count
+    pane.run.budget = Budget(); // the grid replaces it
     pane.run.policy.budget.reset();
     return runner.cache().get<CalibrationData>(
         runner.keyOf(capture) + "calibration|" + resultKey(pane), checkpoint, [&] {

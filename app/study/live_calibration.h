@@ -13,9 +13,9 @@ namespace kvscope {
 bool isCalibratable(const std::shared_ptr<const live::LiveCapture>& capture, const Cut& cut);
 
 /// The triples of a pane's policy, from the model of the live context: the loss of the expected answer at the
-/// retentions of a proxy. Asked of the worker once and then in the runner's cache, beside the capture; other requests
-/// of the context neither end it nor are ended by it. Throws Error without an expected answer, for another cut, and
-/// where no retention has a loss.
+/// retentions of a proxy. The worker is asked once; then the runner's cache keeps them, beside the capture. Other
+/// requests of the context neither end this one nor are ended by it. Throws Error without an expected answer, for
+/// another cut, and where no retention has a loss.
 std::shared_ptr<const CalibrationData> liveTriples(const LayerRunner& runner,
                                                    const std::shared_ptr<const live::LiveCapture>& capture,
                                                    PaneRequest pane, const Checkpoint& checkpoint);

@@ -1,4 +1,4 @@
-// The cut of a live context is in the session, which moves it, and in the description by which a worker reads.
+// The cut of a live context is stored twice: in the session, where it moves, and in the description that workers read.
 #include "app/study/live_cut.h"
 
 #include "app/live/live_context.h"

@@ -14,7 +14,7 @@ std::optional<live::LiveDescription> liveExample() {
     const std::string text = readWholeFile(story, 1 << 20);
     live::LiveDescription example;
     example.model.path = model;
-    example.form.bos = true; // as it was trained
+    example.form.bos = true; // as the model was trained
     example.parts = {
         {SegmentKind::Context, text.substr(0, 1500)},
         {SegmentKind::Needle, " The secret code of garden is 48151.\n"},

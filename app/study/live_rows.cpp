@@ -1,4 +1,4 @@
-// A policy on all layers of a live context, and the model's answers behind what it keeps.
+// Runs a policy on all layers of a live context and asks for the model's answers after what it keeps.
 #include "app/study/live_rows.h"
 
 #include "app/live/live_client.h"

@@ -12,9 +12,9 @@
 
 namespace kvscope {
 
-/// What the model makes of the context that one policy, or one recorded list, leaves it.
+/// What the model answers after the context that one policy, or one recorded list, leaves.
 struct LiveRow {
-    std::optional<PaneRequest> pane = {}; ///< its layer does not count; empty: the full cache
+    std::optional<PaneRequest> pane = {}; ///< its layer is ignored; empty: the full cache
     double kept = 0;     ///< tokens before the cut that a query head attends to, mean over all heads of all layers
     double stored = NAN; ///< what a KV head stores, in tokens with a key and a value each, mean; NaN: not chosen yet
     bool simulated = false;
@@ -23,7 +23,7 @@ struct LiveRow {
     std::optional<live::SentSelection> sent = {};      ///< empty for the full cache
     std::optional<live::ExpectedAnswer> expected = {}; ///< empty without an expected answer
     std::optional<live::GreedyAnswer> greedy = {};     ///< empty where nothing was to be generated
-    std::string error = {};                            ///< why the model gives no answer behind it; empty: it does
+    std::string error = {};                            ///< why the model gives no answer; empty: it gives one
     bool isFull() const { return !pane; }
 };
 
@@ -33,16 +33,16 @@ void checkCut(const RunRequest& run, const live::LiveCapture& capture);
 LiveRow fullCacheRow(const live::LiveCapture& capture);
 /// Chooses the row's tokens in every layer and sends them to the worker. The request's cut must be the one at which the
 /// worker read the context. Throws Error also for a recorded list that was chosen at another cut or that lacks a layer
-/// or a KV head. `chosen` sees what all layers keep before it is sent.
+/// or a KV head. `chosen` gets what all layers keep before it is sent.
 using Chosen = std::function<void(std::span<const live::LayerSelection>)>;
 void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
              const Chosen& chosen = {});
-/// The same where one policy's refusal does not end the others: it becomes the row's `error`. Throws WorkerLost.
+/// Like sendRow, but an Error of this row becomes the row's `error` and does not end the others. Throws WorkerLost.
 void sendOrRefuse(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers,
                   const Checkpoint& checkpoint, const Chosen& chosen = {});
-/// Loss of the expected answer and a text (none where it has no tokens) for rows that were sent, in one request each. A
-/// row that fails says so in its `error`, and is left out from then on, as one that was refused. Calls `scored` when
-/// the losses are there and the texts are not yet, then `written` for each token.
+/// Asks for the loss of the expected answer and for a text (unless mostTokens is 0), in one request each for all rows.
+/// A row that fails gets an `error` and is left out from then on, like a refused one. Calls `scored` when the losses
+/// are there and the texts are not yet, then `written` for each token.
 void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,
              const Checkpoint& checkpoint, const std::function<void()>& scored = {},
              const live::TokenWritten& written = {});

@@ -10,12 +10,12 @@
 
 namespace kvscope {
 
-/// One policy at several budgets. Rows without a loss count for nothing.
+/// One policy at several budgets. Rows without a loss are ignored.
 struct LossSeries {
     char letter = 'A';
     PolicyIdentity identity;
     std::vector<const LiveRow*> rows = {};
-    std::string error = {}; ///< why some are missing
+    std::string error = {}; ///< why rows are missing
 };
 
 /// The loss of the expected answer against the realised budget, one curve per series, and the full cache's as a level

@@ -34,7 +34,7 @@ bool readsScores(const PolicyCard& card) {
     return std::find(card.needs.begin(), card.needs.end(), Need::ImportedScores) != card.needs.end();
 }
 
-/// As stated in the file, else in tokens: a quality names a curve that the list may lack.
+/// The budget as the file states it, else in tokens: a quality names a curve that may be missing beside the list.
 Budget budgetOf(const RecordedSelection& list) {
     try {
         Budget budget = Budget::parse(list.budgetRequested);

@@ -15,9 +15,9 @@ struct TokenRun {
     TokenIndex begin = 0, end = 0;
 };
 
-/// The tokens of the word that a token belongs to; of a sign or a blank the token alone.
+/// The tokens of the word that a token belongs to; for punctuation or a blank the token alone.
 TokenRun wordAround(const TokenTable& tokens, TokenIndex token);
-/// From behind the last full stop, exclamation mark, question mark or line break to the next one, which belongs to it.
+/// The sentence around a token, with the full stop, exclamation mark, question mark or line break that ends it.
 TokenRun sentenceAround(const TokenTable& tokens, TokenIndex token);
 
 /// Where the joined text of all tokens holds `wanted` (case ignored), without overlap, each as the tokens that it

@@ -51,7 +51,8 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
     session.selectionName = segmentName(SegmentKind::Needle);
 }
 
-/// "needle" names tokens of needles. A file that was written anew may have them elsewhere, or none.
+/// Clears the name "needle" unless all selected tokens are of needles: a file that was written anew may have them
+/// elsewhere, or none.
 void releaseLostName(Session& session, const TokenTable& tokens) {
     if (session.selectionName != segmentName(SegmentKind::Needle)) return;
     const auto isOfNeedle = [&](TokenIndex token) {
@@ -88,7 +89,7 @@ void keepPlace(CarriedSession& carried, const CaptureReader& capture, const Sess
     fitToCapture(session, capture);
 }
 
-/// A locked cell that the text is too short for is released.
+/// Releases a locked cell that lies behind the end of the text.
 void releaseLostCells(CarriedSession& carried, const CaptureReader& capture) {
     for (const View* view : allViews()) {
         const ParameterValues options = viewOptions(carried.session, *view);

@@ -65,7 +65,7 @@ struct LookState {
     double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2
     bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
-    bool reducedMotion = false;               ///< steps cut instead of gliding
+    bool reducedMotion = false;               ///< steps change at once instead of gliding
     std::string unknownKeys;                  ///< JSON object, as in SessionPane
     friend bool operator==(const LookState&, const LookState&) = default;
 };
@@ -121,7 +121,7 @@ void setViewOption(Session& session, const std::string& viewId, const std::strin
 /// Selects ascending tokens under a name, which may be empty.
 void select(Session& session, std::vector<TokenIndex> tokens, std::string name = {});
 
-/// Clamps layer, heads and selection to what the capture holds; keeps KV head and query head of one group.
+/// Fits layer, heads, cursor and selection to what the capture holds; keeps KV head and query head in one group.
 void fitToCapture(Session& session, const CaptureReader& capture);
 /// Chooses a KV head and, with it, the first query head that reads it.
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture);

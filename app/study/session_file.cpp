@@ -93,7 +93,7 @@ FileTextChange filesTo(const fs::path& folder) {
     return [folder](const std::string& text) { return fileTextTo(folder, text); };
 }
 
-/// A policy or a budget out of a file with this path.
+/// A policy or a budget of the session file with this path. Its files are named relative to the folder of that file.
 template <class Spec> Spec specFrom(const Json& json, const std::string& path) {
     const fs::path folder = folderOf(path);
     return withFiles(Spec::parse(json.get<std::string>()),
@@ -111,7 +111,7 @@ Json writePane(const SessionPane& pane, const fs::path& folder) {
 
 SessionPane readPane(const Json& json, const std::string& path, const std::string& prefix) {
     SessionPane pane;
-    if (json.is_string()) { // as stops of lessons write them
+    if (json.is_string()) { // the short form in lessons
         pane.policy = specFrom<PolicySpec>(json, path);
         return pane;
     }
@@ -297,7 +297,7 @@ Session fromJson(Json json, const std::string& path) {
         session.capturePath.clear();
     });
     readPlaceInCapture(reader, session);
-    readAtShownCut(session); // it may have moved since the context was read
+    readAtShownCut(session); // the cut may have moved since the context was read
     readPanes(reader, session, path);
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
     reader.take("view_options", session.viewOptions);
@@ -344,7 +344,7 @@ bool isSessionFile(const std::string& path) {
     try {
         const Json json = parsedOrderedJson(readJsonText(path, kLargestSession));
         return json.is_object() && json.value("format", Json()) == kFormat;
-    } catch (const Error&) { // nested too deep, or not to be read
+    } catch (const Error&) { // nested too deep, or unreadable
         return false;
     }
 }

@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// Undo as a list of sessions, each of a document: what was opened, with its session file if it has one. A drag is one
+/// Undo as a list of sessions, each with its document: what was opened, and its session file if any. A drag is one
 /// step: changes that follow each other with the same non-empty merge key replace one another until `endMerge` (the
 /// mouse button goes up, the field loses focus).
 class SessionHistory {
@@ -31,14 +31,14 @@ public:
     /// Records a step named `label` ("Budget"). A change of the look alone, or none, is no step.
     void change(Session next, std::string label, const std::string& mergeKey = {});
     void endMerge() { m_mergeKey.clear(); }
-    /// In place of the current session, without a step: it did not fit what the capture has become.
+    /// Replaces the current session without a step, where it did not fit the capture, whose file has changed.
     void adapt(Session fitted) { m_steps[m_index].session = std::move(fitted); }
 
     bool canUndo() const { return m_index > 0; }
     bool canRedo() const { return m_index + 1 < m_steps.size(); }
     std::string undoLabel() const; ///< label of the step that undo would revert; empty without one
     std::string redoLabel() const;
-    void undo(); ///< nothing without a step
+    void undo(); ///< does nothing without a step
     void redo();
     const Session* undone() const; ///< what undo would lead to; null without a step
     const Session* redone() const;

@@ -60,7 +60,7 @@ void changeSettings(Json& lesson, const FileTextChange& change) {
         for (Json& stop : lesson["stops"]) changeSetting(stop, change);
 }
 
-/// The folder of a lesson's model; names in the Hub's cache stay.
+/// Changes the folder of a lesson's model; names of models in the Hub stay.
 void changeModel(Json& lesson, const FileTextChange& change) {
     if (Json* model = lesson.contains("live") ? &lesson["live"].at("model") : nullptr)
         *model = change(model->get<std::string>());

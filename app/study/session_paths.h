@@ -17,19 +17,19 @@ std::filesystem::path folderOf(const std::string& path); ///< absolute; empty fo
 std::string relativeTo(const std::filesystem::path& folder, const std::string& path);
 std::string absoluteFrom(const std::filesystem::path& folder, const std::string& path);
 
-/// A text that may name a file: a path where such a file lies in the folder, else the text itself.
+/// For a text that may name a file: its absolute path where such a file lies in the folder, else the text itself.
 std::string fileTextFrom(const std::filesystem::path& folder, const std::string& text);
-/// As a file in `folder` says it: a relative path where fileTextFrom makes the same of it again.
+/// The text as a file in `folder` stores it: a relative path where fileTextFrom turns that into the same text again.
 std::string fileTextTo(const std::filesystem::path& folder, const std::string& text);
 
-/// One of the two above with its folder.
+/// One of the two functions above with its folder.
 using FileTextChange = std::function<std::string(const std::string&)>;
 
-/// With the texts of its parameters (imported scores) and the curve of its budget changed.
+/// The policy with the texts of its parameters (imported scores) and the curve of its budget changed.
 PolicySpec withFiles(PolicySpec spec, const FileTextChange& change);
 Budget withFiles(Budget budget, const FileTextChange& change);
 
-/// A lesson as its file in `folder` says it, and back.
+/// A lesson as its file in `folder` stores it, and back.
 nlohmann::ordered_json lessonTo(const std::filesystem::path& folder, nlohmann::ordered_json lesson);
 nlohmann::ordered_json lessonFrom(const std::filesystem::path& folder, nlohmann::ordered_json lesson);
 

@@ -23,15 +23,15 @@ ViewDataRequest dataRequestFor(const View& view, const Session& session, ViewDat
                                std::int64_t height);
 
 /// A pane as views see it. The result may be null or older than the session; a result of another layer is left out. A
-/// recorded list without the shown KV head has an error instead of its result. Its identity is known from its result;
-/// until then the pane has the file's name.
+/// recorded list without the shown KV head has an error instead of its result. The identity of a list is known from its
+/// result; until then the pane has the file's name.
 PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<const RunResult> result);
 
 /// The session as views see it, without panes, view data and hover. Without a capture or a cut the input has none.
 ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReader> capture,
                       const std::optional<Cut>& cut);
 
-/// The heads of a layer for which a view has a picture each, by KV head: all query heads where it is about one of them,
+/// The heads of a layer for which a view has a picture each, by KV head: all query heads if it is about a query head,
 /// else the first of each KV head. Empty: it is not about one head.
 std::vector<QueryHeadIndex> headsOf(const View& view, const LayerInfo& layer);
 

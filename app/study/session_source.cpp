@@ -1,4 +1,4 @@
-// Files and live contexts are opened in one place, so that whoever opens a session opens both.
+// Files and live contexts are opened in one place, so that all callers that open a session can open both.
 #include "app/study/session_source.h"
 
 #include "core/capture/open_capture.h"

@@ -1,4 +1,4 @@
-// What the answer of a live context needs is asked once; what the panes leave of it follows their budgets.
+// The worker is asked once what the answer needs; what the panes keep of it is computed again with their budgets.
 #include "app/study/makers/view_data_maker.h"
 
 #include "app/study/answer_needs.h"
@@ -40,7 +40,7 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
                               .error = {},
                               .kept = {}});
     }
-    bool isFirst = false; // later only the panes are new: their old numbers stay until all of them are there
+    bool isFirst = false; // else only the panes are new: their old numbers stay until all new ones are there
     data.rises = needs.chunkRises(chunk, work.checkpoint.part(0, 0.4),
                                   [&](const std::vector<double>& rises, std::size_t answered) {
                                       isFirst = true;

@@ -27,7 +27,7 @@ ViewDataMaker attentionMapMaker();
 
 namespace {
 
-constexpr std::int64_t kMostAcross = 512; // cells of a rectangle computed one by one
+constexpr std::int64_t kMostAcross = 512; // pixels along a side of the rectangles searched for the largest cell
 
 using Draw = std::function<AttentionMap(const AttentionMapInput&)>;
 
@@ -96,9 +96,9 @@ void rankInRow(const AttentionMapInput& map, MapNeighbourhood& around, const Dra
 }
 
 /// The cells around the one that the options lock, computed by `draw` one by one from the map whose queries and keys
-/// `map` holds; null where no cell is locked or the map has none of it. Looks at the rows of the neighbourhood only:
-/// never at n x n. Of a locked rectangle the cell is its largest (of a difference the farthest from 0), looked for in
-/// rectangles within rectangles where it is wide.
+/// `map` holds; null where no cell is locked or it lies outside the map. Computes only the rows of the neighbourhood,
+/// never n x n. In a locked rectangle the cell is the largest one (of a difference the farthest from 0); a wide
+/// rectangle is narrowed down step by step.
 std::shared_ptr<const MapNeighbourhood> neighbourhoodOf(const AttentionMapInput& map, const ParameterValues& options,
                                                         const Draw& draw) {
     std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
@@ -119,7 +119,7 @@ std::shared_ptr<const MapNeighbourhood> neighbourhoodOf(const AttentionMapInput&
     return around;
 }
 
-/// Multiplications for a quick first picture: about a quarter of a second on two cores.
+/// With more multiplications, about a quarter of a second on two cores, a sampled picture comes first.
 constexpr double kGlance = 4e9;
 
 struct Source {
@@ -226,7 +226,7 @@ void setKind(AttentionMapInput& input, const std::string& map) {
 }
 
 /// The engine's map, using the row lse known from earlier parts. Logits have no lse, and a map of all keys does not use
-/// it: it sums its rows in double, while the cached lse is a float, about 1e-6 of a weight.
+/// it: such a map sums its rows in double, while the cached lse is a float, which changes a weight by about 1e-6 of it.
 AttentionMap mapOf(const ViewDataWork& work, AttentionMapInput input, const Checkpoint& checkpoint) {
     if (input.value == MapValue::Logit) return work.runner.engine().attentionMap(input, checkpoint);
     const auto sums = rowLogSumExpsOf(work.runner, work.request.capture, work.request.layer, input, checkpoint);
@@ -255,7 +255,7 @@ AttentionMap chosenMap(const ViewDataWork& work, AttentionMapInput input, const 
     return shown;
 }
 
-/// Computed here on a worker, because every step of a drag needs it.
+/// log10 of the weights, computed here on a worker, because every step of a drag needs it.
 HostTensor logsOf(const HostTensor& weights) {
     HostTensor logs{weights.shape, weights.data};
     for (float& cell : logs.data) cell = std::log10(cell); // of 0 -infinity, of a masked one NaN
@@ -309,8 +309,8 @@ std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
     return runner.keyOf(request.capture) + "map|" + attentionMapMaker().key(request);
 }
 
-/// The whole map of a head, of one row per pixel: for the small map and what is not computed yet. Cached with the
-/// layer.
+/// The whole map, coarse, with one row sampled per pixel: for the small map, and shown where cells are not computed
+/// yet. Cached.
 std::shared_ptr<const HostTensor> overviewOf(const ViewDataWork& work, const Source& shown) {
     constexpr std::int64_t kAcross = 160;
     ViewDataRequest request = work.request;

@@ -15,7 +15,7 @@ struct ShownRun {
     bool standIn = false; ///< no pane runs such a policy
 };
 
-/// The active pane if it runs a policy of these families, else the first pane that does, else the example `spec`.
+/// The active pane if it runs a policy of these families, else the first pane that does, else `standIn`.
 ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> families, const std::string& standIn);
 
 } // namespace kvscope

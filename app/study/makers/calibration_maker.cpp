@@ -54,7 +54,7 @@ private:
                              "Choose a policy with a budget"});
             addSeries(index, letter, data);
         } catch (const live::WorkerLost&) {
-            throw; // of no pane
+            throw; // it concerns all panes
         } catch (const Error& error) {
             data.failures.push_back({letter, error.what()});
         }
@@ -144,7 +144,7 @@ private:
                               [](const CalibrationSeries& s) { return s.own; });
     }
 
-    /// Of a table about other contexts: the open capture on their line, by its own losses.
+    /// For a table about other contexts: adds the open capture, with k of the fitted line at the capture's own NLL.
     void addOpenContext(std::size_t index, CalibrationSeries series, const Calibration& fitted,
                         const std::vector<CalibrationFit>& resamples, CalibrationViewData& data) const {
         const double nll = contextNllOf(*request.capture, request.cut.token);
@@ -166,7 +166,7 @@ private:
     std::shared_ptr<const live::LiveCapture> m_live; ///< null: the open capture is a file
 };
 
-/// The stamp of the file that holds the triples: it may be edited while it is shown, and rows be added to the capture.
+/// The stamp of the file that holds the triples: a table may be edited while it is shown, and a capture may get rows.
 std::string detail(const ViewDataRequest& request) {
     return pathStamp(request.options.choice("source") == "table" ? request.options.text("table")
                                                                  : request.capture->info().path);

@@ -94,7 +94,7 @@ private:
 
     /// With the pane's k-center if it has one, else with the policy's defaults; over the whole prompt at once.
     void cover() {
-        if (m_data.centres && std::ssize(m_data.centres->order) >= kMostCentres) { // the walk of the budget goes on
+        if (m_data.centres && std::ssize(m_data.centres->order) >= kMostCentres) { // the pane's own walk is long enough
             m_data.coverOrder = m_data.centres->order;
             m_data.coverRadius = m_data.centres->radius;
             return;
@@ -122,7 +122,7 @@ private:
         for (std::size_t i = 0; const auto& [role, name] : sources) {
             const Checkpoint part = checkpoint.step(i++, std::size(sources));
             if (role == TensorRole::KeysPreRope && !request.capture->info().layerInfo(request.layer).hasRope)
-                continue; // the same keys
+                continue; // they are the keys themselves
             try {
                 countOne(headRows(role, part), name, part);
             } catch (const Error&) {

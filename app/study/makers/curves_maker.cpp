@@ -1,6 +1,6 @@
 // Curves over budgets or over a parameter: the same runs as a sweep makes, for the policies that are on the screen. A
-// policy that draws random numbers runs with several seeds, so that luck is seen as a band. On several captures each
-// gives a curve of its own, and what is said is their mean.
+// policy that draws random numbers runs with several seeds, whose spread is drawn as a band. With several captures each
+// gives a curve of its own, and the curve of the pane is their mean.
 #include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/further_captures.h"
@@ -30,9 +30,9 @@ namespace {
 
 constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
 
-constexpr std::size_t kValues = 9; // of a parameter, where nobody lists them
+constexpr std::size_t kValues = 9; // of a parameter, where the option lists none
 
-/// The shares kept that run along the axis, ascending: those that "budget=0.1,0.3" lists, else a grid.
+/// The fractions kept along the axis, ascending: those that "budget=0.1,0.3" lists, else a grid.
 std::vector<double> budgetsOf(const ViewDataRequest& request) {
     const std::string& typed = request.options.text("vary");
     if (!typed.starts_with("budget=")) return {kBudgetGrid.begin(), kBudgetGrid.end()};
@@ -50,8 +50,8 @@ bool hasParameter(const PaneRequest& pane, const std::string& id) {
     return pane.recordedPath.empty() && pane.run.policy.values.has(id);
 }
 
-/// The values that `typed` names, spread about the default of the first policy that has the parameter; the active
-/// pane's before the others.
+/// The axis that `typed` names, for the first policy that has the parameter; the active pane's policy comes before the
+/// others.
 PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     const std::string id = typed.substr(0, typed.find('='));
     const PaneRequest* owner = &request.shownPane();
@@ -65,8 +65,8 @@ PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     return axis;
 }
 
-/// The means over captures where all have a point, with the 95 % interval of the mean. A capture that still runs takes
-/// part where it has got to.
+/// The means over captures where all have a point, with the 95 % interval of the mean. A capture whose runs go on takes
+/// part with the points that it has.
 std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool lastIsRunning) {
     if (captures.size() == 1) return captures.front().points;
     std::map<double, std::vector<const CurvePoint*>> byAsked;
@@ -127,11 +127,11 @@ private:
     /// The runs of a pane on one capture: budget by budget or value by value, and each with one seed after another.
     struct Plan {
         std::size_t pane = 0, capture = 0, seeds = 1;
-        bool varies = false; ///< the parameter
+        bool varies = false; ///< the parameter varies
         std::vector<GridPoint> points = {};
     };
 
-    /// A recorded list belongs to the capture that it was made on, and imported scores do.
+    /// A recorded list belongs to the capture that it was made on, as do imported scores.
     std::size_t capturesOf(const PaneRequest& pane) const {
         return pane.recordedPath.empty() && !readsImportedScores(pane.run.policy) ? m_captures.size() : 1;
     }
@@ -156,7 +156,7 @@ private:
                     },
                     group));
         };
-        // What refuses one budget refuses the others; another value of a parameter may do.
+        // Budgets are one group: what refuses one refuses the others. Another value of a parameter may be accepted.
         for (std::size_t i = 0; plan.varies && i < m_axis.texts.size(); ++i)
             add(static_cast<int>(i), [&](RunRequest& run) { run.policy.values.setText(m_axis.id, m_axis.texts[i]); });
         for (std::size_t i = 0; noParameter && card && card->usesBudget && i < m_budgets.size(); ++i)
@@ -178,7 +178,7 @@ private:
         const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
             addRun(plan, point, *result, rest);
         };
-        const auto failed = [&](std::size_t, const Error& error) { // says also which of several captures refuses
+        const auto failed = [&](std::size_t, const Error& error) { // also says which of several captures refuses
             curve().error = (m_captures.size() > 1 ? curve().captures.back().capture + ": " : "") + error.what();
         };
         const double before = m_done / m_total;

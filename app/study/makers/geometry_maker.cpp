@@ -114,7 +114,7 @@ private:
         return runner.engine().rows(all, 0, seen);
     }
 
-    /// Every number of the heads in scope.
+    /// Adds every number of the heads in scope.
     void add(std::size_t which, const HostTensor& table, LayerIndex layer) {
         const auto& gqaGroupOf = request.capture->info().layerInfo(layer).gqaGroupOf;
         const bool perQuery = m_data.series[which].role == Role::Queries;
@@ -145,7 +145,7 @@ private:
         }
     }
 
-    /// Measures of the tensors alone, independent of what is kept.
+    /// The measures of these ids on a layer of `run`.
     std::vector<MeasureValues> measuresOf(RunRequest run, LayerIndex layer, const std::vector<std::string>& ids,
                                           const Checkpoint& part) const {
         run.layer = layer;

@@ -100,7 +100,7 @@ Values survivalBudget(const Layer& layer) {
     return values;
 }
 
-/// Nobody knows it but a model: of a live context alone.
+/// First-order rise of the answer's loss, which only the model of a live context knows.
 Values answerRise(const Layer& layer) {
     const AnswerNeeds needs(layer.runner, layer.request.capture);
     checkCut(layer.first().request, *needs.answers().capture());
@@ -136,8 +136,8 @@ Values meanCosine(const Layer& layer) {
 
 /// How a quantity is computed.
 struct Quantity {
-    enum class Runs { Active, Two, WholeCache }; ///< of which panes, or of a run that keeps everything
-    HeadQuantity about;                          ///< its words with {} for each policy that it is of
+    enum class Runs { Active, Two, WholeCache }; ///< the panes that run, or a run that keeps everything
+    HeadQuantity about;                          ///< its words, with {} for each policy in them
     std::function<Values(const Layer&)> row;
     Runs runs = Runs::Active;
     bool measured = false;
@@ -145,7 +145,7 @@ struct Quantity {
 
 using enum Quantity::Runs;
 
-/// Of the active pane; a measure of the layer itself uses the whole cache.
+/// A measure as a quantity of the active pane; a measure of the layer itself uses the whole cache.
 Quantity quantityOf(const MeasureCard& card) {
     const bool ofPolicy = card.subject == MeasureSubject::KeptTokens;
     return {{.what = measureWords(card) + (ofPolicy ? " of {}" : ""),

@@ -15,13 +15,13 @@ namespace kvscope {
 
 namespace {
 
-/// Forwards the numbers of another source and notes whether another seed would have given another one. A file gives the
-/// same numbers to every seed, but it may hold only one of the two kinds that a policy draws.
+/// Forwards the numbers of another source and notes whether another seed would have given other numbers. A file gives
+/// the same numbers to every seed, but it may hold only one of the two kinds that a policy draws.
 class SeedWatch final : public RandomSource {
 public:
     explicit SeedWatch(std::shared_ptr<const RandomSource> source) : m_source(std::move(source)) {
         static std::atomic<int> watches = 0;
-        m_id = "watched " + std::to_string(++watches) + "|" + m_source->id(); // no cached result hides a draw
+        m_id = "watched " + std::to_string(++watches) + "|" + m_source->id(); // no cached result replaces the run
     }
 
     double uniform(const RandomKey& key) const override {

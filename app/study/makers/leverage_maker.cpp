@@ -48,7 +48,7 @@ struct Columns {
     char pane = 0;
 };
 
-/// As asked for; else those of the active pane's sketch or of the first pane that has one; else half a key's width.
+/// The columns asked for; else those of the active pane's sketch or of the first pane with one; else half of d.
 Columns columnsFor(const ViewDataRequest& request) {
     const std::int64_t width = request.capture->info().headDim, asked = request.options.integer("sketch_size");
     if (asked > 0) return {std::min(asked, width)};

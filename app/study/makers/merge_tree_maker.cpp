@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array kFamilies = {PolicyFamily::BalanceTree};
 constexpr const char* kStandIn = ",batch=64,levels=4"; // of the first policy of the family
-constexpr std::int64_t kMostCursors = 256;             // at which all errors are computed
+constexpr std::int64_t kMostCursors = 256;             // at which errors are computed
 
 void listOctaves(MergeTreeData& data) {
     for (std::size_t i = 0; i < data.stream->trees.size(); ++i) {
@@ -49,7 +49,7 @@ void chooseTree(MergeTreeData& data, const ParameterValues& options) {
         if (octave.bucket == data.wantedBucket) data.tree = octave.tree;
 }
 
-/// The query's row among the captured ones: the wanted token, or the last one before the cut.
+/// The row, among the captured queries, of the wanted token or of the last one before the cut; -1: none.
 std::int64_t findQuery(MergeTreeData& data, const ViewDataRequest& request, std::int64_t wanted) {
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const std::int64_t n = request.capture->info().numTokens, first = n - layer.queryCount;
@@ -83,7 +83,7 @@ QuerySight sightOf(const ViewDataWork& work, const MergeTreeData& data, std::int
             downloadHead(engine, rows(TensorRole::Values), data.kvHead)};
 }
 
-/// Reads signs and statistics of the shown tree's nodes from the step log.
+/// Reads the repeats and the largest |1 - 2p| of the shown tree's nodes from the step log.
 void readWalks(MergeTreeData& data, const BalanceLog& log) {
     const BalanceTree& tree = *data.shown();
     for (const auto& level : tree.nodes) data.nodes.emplace_back(level.size());

@@ -15,15 +15,15 @@ namespace kvscope {
 namespace {
 
 constexpr double kLeastBudget = 0.02, kMostBudget = 0.9;
-constexpr double kDecades = 16;      ///< a default so far from the end makes the axis logarithmic
-constexpr double kAroundDefault = 8; ///< the factors span this much to both sides of the default
+constexpr double kDecades = 16;      ///< a maximum beyond so many times the default makes the axis logarithmic
+constexpr double kAroundDefault = 8; ///< a logarithmic axis spans this factor to both sides of the default
 
 double between(double low, double high, std::size_t i, std::size_t points, bool factors) {
     const double t = points > 1 ? static_cast<double>(i) / static_cast<double>(points - 1) : 0;
     return factors ? low * std::pow(high / low, t) : low + (high - low) * t;
 }
 
-/// The number that so many significant digits say.
+/// The number rounded to so many significant digits.
 double rounded(double value, int digits) { return parseNumber<double>(fmt::format("{:.{}g}", value, digits)).value(); }
 
 std::vector<double> spread(const ParameterSpec& spec, std::size_t points, std::int64_t tokens) {
@@ -39,8 +39,8 @@ std::vector<double> spread(const ParameterSpec& spec, std::size_t points, std::i
     }
     std::vector<double> values;
     for (std::size_t i = 0; i < points; ++i) {
-        double value = rounded(between(low, high, i, points, factors), 3); // nobody types more
-        if (spec.step > 0) // 57 steps of 0.01 are 0.57, not a hair above
+        double value = rounded(between(low, high, i, points, factors), 3); // nobody types more digits
+        if (spec.step > 0) // 57 steps of 0.01 are 0.57, not 0.5700000000000001
             value = rounded(spec.min + std::round((value - spec.min) / spec.step) * spec.step, 12);
         if (spec.kind == ParameterKind::Integer) value = std::round(value);
         values.push_back(std::clamp(value, spec.min, spec.max));

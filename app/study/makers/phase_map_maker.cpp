@@ -1,4 +1,4 @@
-// The output error over two parameters. Cells are computed coarse to fine, so that the shape appears early.
+// A measure over two parameters. Cells are computed coarse to fine, so that the shape appears early.
 #include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/measured_heads.h"

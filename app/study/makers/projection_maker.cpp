@@ -156,7 +156,7 @@ ProjectionData onPrincipalAxes(const ViewDataWork& work, const Tensor& rows, con
     });
 }
 
-/// The greedy centres of the head, where the colour needs them: each costs a pass over the keys.
+/// The number of greedy centres, where the colour needs them: each costs a pass over the keys.
 std::string detail(const ViewDataRequest& request) {
     return asksForCentres(request) ? fmt::format("{} centres", request.options.integer("centres")) : std::string();
 }

@@ -1,4 +1,4 @@
-// The view shows what the command writes: both ask core/run for the same rows.
+// The view shows what the command writes: both ask core/studies for the same rows.
 #include "app/study/makers/view_data_maker.h"
 
 #include "views/theory/theory_data.h"

@@ -52,7 +52,7 @@ private:
             const std::vector<LayerIndex> layers = layersToRun();
             for (std::size_t i = 0; i < layers.size(); ++i)
                 addLayer(pane, runs, layers[i], checkpoint.step(index * layers.size() + i, count * layers.size()));
-        } catch (const Error& error) { // a list that one of the captures has not, for one: the other panes go on
+        } catch (const Error& error) { // for example a list of only one capture: the other panes go on
             if (pane.policyName.empty()) pane.policyName = asked.recordedPath;
             pane.refusal = error.parts().sentence;
         }
@@ -62,7 +62,7 @@ private:
 
     std::vector<LayerIndex> layersToRun() const {
         if (request.options.choice("heads") == "layer") return {request.layer};
-        std::vector<LayerIndex> layers = {request.layer}; // its numbers first
+        std::vector<LayerIndex> layers = {request.layer}; // comes first
         for (const LayerInfo& layer : request.capture->info().layers)
             if (layer.layer != request.layer) layers.push_back(layer.layer);
         return layers;

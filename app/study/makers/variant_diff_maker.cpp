@@ -1,5 +1,5 @@
 // Why two variants keep different tokens: every variant runs as it is, then each differing parameter is changed alone,
-// so that a change has a cause.
+// which shows what that parameter causes.
 #include "app/study/makers/variant_diff_maker.h"
 
 #include "app/study/makers/view_data_maker.h"

@@ -94,7 +94,7 @@ struct ViewDataMaker {
 /// ViewDataMaker::compute of a maker that is a class.
 template <class Maker> ViewDataMaker::Value runMaker(const ViewDataWork& work) { return Maker(work).run(); }
 
-/// One head of a tensor on the engine: [H, n, d] -> [n, d], without a copy of the other heads.
+/// One head of a tensor on the engine: [H, n, d] -> [n, d]. Downloads all heads, but only 4096 rows of them at a time.
 HostTensor downloadHead(const Engine& engine, const Tensor& tensor, std::int64_t head);
 
 /// The maker of a view's data; null for a view that shows results only.

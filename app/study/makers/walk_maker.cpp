@@ -25,7 +25,7 @@ constexpr std::array kFamilies = {PolicyFamily::BalanceRounds, PolicyFamily::Bal
 constexpr std::size_t kMostEntries = std::size_t{1} << 24; // of all kernels together
 constexpr std::size_t kMostCells = 512;                    // a side of a pooled kernel
 
-/// The bucket of the requested walks: that of a tree of values, 0 for keys.
+/// The bucket of the requested walks of values: the octave that is set, else that of the fullest tree.
 int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t head) {
     if (options.choice("tree") == "octave") return static_cast<int>(options.integer("octave"));
     std::size_t most = 0;
@@ -127,8 +127,8 @@ std::string standInWith(double gain) {
     return firstOf(kFamilies.front()) + fmt::format(",sink=32,recent=32,gamma={:.2g}@0.25", gain);
 }
 
-/// The example must be seen to lean: with the papers' constants p is 1/2 throughout or leaves [0, 1] at every step. At
-/// this gain p comes to an end of [0, 1] where |y^T eta| is at its 99th percentile under fair coins.
+/// The gain at which the example's p visibly differs from 1/2: with the papers' constants p is 1/2 throughout or leaves
+/// [0, 1] at every step. At this gain p reaches 0 or 1 where |y^T eta| is at its 99th percentile under fair coins.
 double exampleGain(const BalanceLog& coins, std::int64_t head) {
     std::vector<double> sizes;
     for (const BalanceWalkLog& walk : coins.walks)
