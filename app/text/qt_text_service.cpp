@@ -78,7 +78,7 @@ QFont fontOf(const TextStyle& style, double scale) {
                           : QStringList{"Inter", "DejaVu Sans"});
     font.setWeight(static_cast<QFont::Weight>(mono ? bundledFontOf(style).weight : static_cast<int>(style.weight)));
     font.setItalic(style.italic);
-    // Pixel sizes are whole numbers in Qt; who draws at others scales the rest.
+    // Pixel sizes are whole numbers in Qt; callers that draw at other sizes scale by the rest.
     font.setPixelSize(std::max(1, static_cast<int>(std::lround(style.size * scale))));
     font.setHintingPreference(QFont::PreferNoHinting);
     font.setStyleStrategy(QFont::PreferAntialias);
@@ -130,7 +130,7 @@ TextBitmap rasterisedText(std::string_view utf8, const TextStyle& style, double 
     bitmap.left = left / scale;
     bitmap.top = top / scale;
     QImage image(bitmap.width, bitmap.height, QImage::Format_ARGB32_Premultiplied);
-    if (image.isNull()) return {}; // a platform without fonts measures anything
+    if (image.isNull()) return {}; // a platform without fonts may measure nonsense
     image.fill(Qt::transparent);
     QPainter painter(&image);
     painter.setFont(font);
@@ -139,7 +139,7 @@ TextBitmap rasterisedText(std::string_view utf8, const TextStyle& style, double 
     painter.scale(rest, rest);
     painter.drawText(QPointF(), text);
     painter.end();
-    // White text leaves equal channels; a colour glyph does not, and then its own pixels are what is wanted.
+    // White text leaves equal channels; a colour glyph does not, and then its own pixels are kept.
     bool coloured = false;
     bitmap.coverage.reserve(static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height));
     for (int y = 0; y < bitmap.height; ++y)

@@ -14,13 +14,13 @@ struct BundledFont {
     bool italic;
 };
 
-/// The font that draws a style; signs that it lacks come from fontOfSigns().
+/// The font that draws a style; characters that it lacks come from fontOfSigns().
 const BundledFont& bundledFontOf(const TextStyle& style);
 const BundledFont& fontOfSigns();
 /// The file's content.
 QByteArray contentOf(const BundledFont& font);
 
-/// The font of a style at `size` logical pixels; the bundled faces are registered on first use.
+/// The font of a style at `scale` device pixels per logical pixel; the bundled faces are registered on first use.
 QFont fontOf(const TextStyle& style, double scale = 1);
 
 /// Text measured and rasterised by Qt, in any thread. Needs a QGuiApplication (any platform).

@@ -16,7 +16,7 @@ std::span<const PaneData> drawnPanes(const ViewInput& input, int pane) {
                                                        : std::span<const PaneData>();
 }
 
-/// Panes and views do not repeat what the window says once.
+/// Shortens errors about the capture's file, which the window states once.
 void shortenErrors(ViewInput& input) {
     constexpr const char* said = "The file holds no usable numbers of this layer: the message above says why.";
     bool isBroken = false;
@@ -33,8 +33,8 @@ bool differInBudgetAlone(const RunRequest& a, const RunRequest& b) {
            a.seed == b.seed && a.random == b.random && a.recorded == b.recorded;
 }
 
-/// `drawn` with the results that a drag of the budget has measured since then. Nothing unless all panes have one, and
-/// panes of one budget have theirs from one step of the drag: a picture may compare them.
+/// `drawn` with the results that a drag of the budget has measured since then. Empty unless all panes have one, and
+/// panes of equal budget have theirs from the same step of the drag: a picture may compare them.
 std::optional<ViewInput> measuredSince(ViewInput drawn, const ViewInput& now) {
     if (drawn.panes.size() != now.panes.size()) return std::nullopt;
     const auto budgetIn = [](const PaneData& of) { return of.result->request.budget; };

@@ -9,7 +9,7 @@
 namespace kvscope {
 
 /// What a view's picture, finding, table, read-out, steps and caption are made from. All of them read this one input,
-/// so that none speaks of another generation than the one that is drawn.
+/// so that they agree with the picture that is drawn.
 struct DrawnView {
     ViewInput input;
     ParameterValues options;

@@ -19,7 +19,7 @@ enum class JobState {
     Failed
 };
 
-/// A scheduler slot with its request and result. Must not move while a job runs. For the owner's thread.
+/// A scheduler slot with its request and result. Must not move while a job runs. To be used on the owner's thread.
 template <class Value> struct JobSlot {
     using Pointer = std::shared_ptr<const Value>;
     using Make = std::function<Pointer(const Checkpoint&, const std::function<void(Pointer)>& part)>;
@@ -52,7 +52,7 @@ template <class Value> struct JobSlot {
             progressed();
         };
         job.failed = [this, changed](std::exception_ptr failure) {
-            const Pointer older = isLostWorker(failure) ? value : nullptr; // what was there stays
+            const Pointer older = isLostWorker(failure) ? value : nullptr; // the older value stays
             fail(messageOf(failure));
             if (older) state = JobState::Idle, value = older;
             changed();

@@ -33,7 +33,7 @@ LayerScanResult refused(const std::string& key, const std::exception_ptr& failur
         std::rethrow_exception(failure);
     } catch (const Error& error) {
         row.refusal = error.parts().sentence;
-    } catch (...) { // without parts
+    } catch (...) { // no Error: it has no parts
     }
     return row;
 }

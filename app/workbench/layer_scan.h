@@ -33,7 +33,7 @@ public:
     void refresh(const PaneJobs::Pane& active);        ///< call when the session may have changed
     void note(const PaneJobs::Pane& active);           ///< takes the numbers that come with its result
     void outdate();                                    ///< the engine changed: the next refresh requests all
-    void clear();                                      ///< the capture changed; cancels the job
+    void clear();                                      ///< the capture changed; call after Scheduler::cancelAll
 
 private:
     using Rows = std::map<std::int32_t, LayerScanResult>; ///< by layer

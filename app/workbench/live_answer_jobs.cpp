@@ -16,11 +16,11 @@ namespace kvscope {
 namespace {
 
 constexpr const char* kSlot = "live answers";
-constexpr std::chrono::milliseconds kRest{150}; ///< without a change: a round for something older is stopped
+constexpr std::chrono::milliseconds kRest{150}; ///< without a change: then a round for an older request is stopped
 constexpr std::chrono::milliseconds kSlow{700};
-constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9}; // as the curves view
+constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9}; // as in the curves view
 
-/// The same policy, whatever its budget; empty for one that has no budget to vary, and for a recorded list.
+/// Key of a pane's policy, whatever its budget; empty for one that has no budget to vary, and for a recorded list.
 std::string curveKey(PaneRequest pane) {
     if (!pane.recordedPath.empty() || !policyById(pane.run.policy.policy).card().usesBudget) return {};
     pane.run.budget = Budget();
@@ -33,7 +33,7 @@ double retentionNow(const PaneRequest& pane) {
                                                 : retentionOf(budget, std::max<TokenIndex>(1, pane.run.cut.token));
 }
 
-/// Rows follow their panes to other places; what fits no pane stays in its place, as the older one of that pane.
+/// Moves rows with their panes to other places; a row that fits no pane stays in its place, as that pane's older row.
 std::vector<LiveAnswerJobs::Row> moved(std::vector<LiveAnswerJobs::Row> before,
                                        const std::vector<std::string>& wanted) {
     std::vector<LiveAnswerJobs::Row> rows(wanted.size());
@@ -165,7 +165,7 @@ void LiveAnswerJobs::compareCuts() {
         }
 }
 
-/// A recorded list has a cut of its own.
+/// At another cut than the model's, only the full cache and recorded lists, which have a cut of their own, are asked.
 std::vector<std::size_t> LiveAnswerJobs::missing() const {
     std::vector<std::size_t> places;
     const std::optional<ViewDataRequest> request = m_workbench.request();
@@ -226,7 +226,7 @@ void LiveAnswerJobs::submitRound(Part part) {
     m_workbench.submit(kSlot, std::move(job));
 }
 
-/// Losses come before the texts: until these are there, older ones stay.
+/// Losses come before the texts: until the new texts are there, the older ones stay.
 void LiveAnswerJobs::deliver(const Part& part, bool isWhole) {
     const Keys wanted = wantedKeys();
     for (auto [place, made] : part) {
@@ -272,7 +272,7 @@ void LiveAnswerJobs::refreshCurves() {
             m_curves[i] = {.key = std::move(key)};
 }
 
-/// The missing budget that is nearest to the active pane's, for all panes that lack it.
+/// Asks for the missing budget that is nearest to the active pane's, for all panes that lack it.
 void LiveAnswerJobs::startPoint() {
     if (m_isPointRunning || m_curves.empty() || !m_failed.empty() || isCutOther()) return;
     const std::vector<PaneRequest> panes = m_workbench.request()->panes;

@@ -12,7 +12,7 @@
 
 namespace kvscope {
 
-/// What the model of a live context answers behind what the panes keep, computed while somebody wants it. A change of
+/// The answers of a live context's model after what the panes keep, computed while a panel wants them. A change of
 /// the session computes the rows that it concerns, all in one round. A round goes on while the session keeps changing,
 /// so that a drag shows what it passes; it is stopped when the session rests. Curves are computed between the rounds.
 class LiveAnswerJobs : public QObject {
@@ -22,10 +22,10 @@ public:
     struct Row {
         std::string key;        ///< of the request that `live` or `error` came from; empty: nothing yet
         LiveRow live = {};      ///< of an older request while `isOutdated`
-        std::string error = {}; ///< of the policy, or of the model behind what it keeps
+        std::string error = {}; ///< of the policy, or of the model's answer
         bool isOutdated = true, isTextOutdated = true;
     };
-    /// The loss of the expected answer behind what a pane keeps at some budgets.
+    /// The loss of the expected answer after what a pane keeps, at some budgets.
     struct LossCurve {
         std::string key = {}; ///< of everything but the budget
         std::map<double, LiveRow> rows =
@@ -33,7 +33,7 @@ public:
         std::string error = {}; ///< why the policy refuses
     };
 
-    /// Those of a workbench: its child, made at the first call.
+    /// The answer jobs of a workbench: its child object, made at the first call.
     static LiveAnswerJobs& of(Workbench& workbench);
 
     /// The context whose model can be asked; null: what is open is a file.
@@ -49,8 +49,8 @@ public:
     double roundMs() const { return m_roundMs; } ///< of the last whole round, from its start to the texts; 0: none yet
     const live::Writing& writing() const { return m_writing; }
 
-    /// Curves only beside rows. Each who has wishes of its own: a panel that takes another's place is shown before the
-    /// other is hidden.
+    /// What `who` wants; curves only beside rows. Wishes are kept per `who`, because a panel that replaces another one
+    /// is shown before the other is hidden.
     void setWanted(bool rows, bool curves, const void* who = nullptr);
     void setWriting(const live::Writing& writing);
     void repeat(); ///< after an error
@@ -88,7 +88,7 @@ private:
     std::vector<Row> m_rows;
     std::vector<LossCurve> m_curves;
     std::string m_error, m_otherCut;
-    std::map<std::size_t, std::string> m_written; ///< of the texts that are on their way
+    std::map<std::size_t, std::string> m_written; ///< the texts that are being written, by place
     Keys m_running, m_failed;                     ///< of the round that runs, of the one that failed
     Clock::TimePoint m_start;
     double m_roundMs = 0;

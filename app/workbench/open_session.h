@@ -32,9 +32,9 @@ struct OpenSession {
     std::optional<ViewDataRequest> dataRequest() const;     ///< without a view; nothing without a cut
 };
 
-/// Whether the process of a live context is gone; the workbench tells so once for all jobs that fail by it.
+/// Whether the worker of a live context is gone; the workbench reports that once for all jobs that fail because of it.
 bool isLostWorker(const std::exception_ptr& failure);
-/// The message of an exception: that of an Error, or "unexpected" for others.
+/// The message of an exception: its what(), or a sentence for one that has none.
 std::string messageOf(const std::exception_ptr& failure);
 
 } // namespace kvscope

@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-/// When a drag's steps come faster than they are measured, measuring waits for this pause: it would slow the pictures.
+/// When a drag's steps come faster than they are measured, measuring waits for this pause, since it slows the pictures.
 constexpr std::chrono::milliseconds kRest{80};
 /// During a longer drag each pane is still measured this often, so that its numbers follow.
 constexpr std::chrono::milliseconds kOnTheWay{500};
@@ -25,7 +25,7 @@ std::string keyOf(const PaneRequest& request) {
 
 constexpr std::size_t kMost = 96; ///< two dozen states of four panes; the search is linear
 
-/// Scores [Hkv, cut], their parts and the errors of the queries.
+/// About what a result takes: scores [Hkv, cut], their parts, kept lists and the errors of the queries.
 std::size_t bytesOf(const RunResult& result) {
     std::size_t numbers = result.scores.data.size() + result.queryHeadScores.data.size() + result.anchor.data.size();
     for (const auto& [name, part] : result.parts) numbers += part.data.size();
@@ -109,7 +109,7 @@ bool PaneJobs::refresh(int index) {
     return true;
 }
 
-/// Drawing what is kept and measuring it would take the same cores.
+/// Measures after the frame, because drawing what is kept and measuring it would take the same cores.
 void PaneJobs::measureLater(int index, const PaneRequest& request) {
     m_scheduler.cancel(slotOf(index));
     m_listener.afterFrame([this, index, request, key = m_panes[index].key] {
@@ -117,7 +117,7 @@ void PaneJobs::measureLater(int index, const PaneRequest& request) {
     });
 }
 
-/// The pause begins anew with the frame of the step, however long that took.
+/// The pause starts again when the frame of the step is drawn, however long that took.
 void PaneJobs::measureAtRest(int index) {
     m_scheduler.cancel(slotOf(index));
     m_panes[index].progress = 0;
@@ -132,7 +132,7 @@ void PaneJobs::measureAtRest(int index) {
     });
 }
 
-/// Its numbers replace older ones, though the pane shows a newer choice by then.
+/// The measured numbers replace older ones, even if the pane shows a newer choice by then.
 void PaneJobs::measureOnTheWay(int index) {
     const auto work = [this, index, runner = m_open.runner, chosen = m_panes[index].value](const Checkpoint& checkpoint,
                                                                                            const auto& post) {
@@ -150,8 +150,8 @@ void PaneJobs::submitWaiting() {
             if (const auto request = m_open.paneRequest(index)) submit(index, *request);
 }
 
-/// The choice is a job, its measuring the next one in the same slot: behind the choices of the other panes, so that a
-/// step of a drag shows what all panes keep before any is measured.
+/// The choice is one job, and its measuring is the next job in the same slot, after the choices of the other panes, so
+/// that a step of a drag shows what all panes keep before any is measured.
 void PaneJobs::submit(int index, const PaneRequest& request) {
     Pane& pane = m_panes[index];
     const bool isChosen = pane.isCurrent;
@@ -190,7 +190,7 @@ void PaneJobs::cancel(int index) {
     Pane& pane = m_panes[index];
     m_scheduler.cancel(slotOf(index));
     m_scheduler.cancel(slotOnTheWay(index));
-    if (pane.value && pane.value->request.layer == m_open.session().layer) // of another layer nothing is shown
+    if (pane.value && pane.value->request.layer == m_open.session().layer) // a result of another layer is not shown
         pane.state = JobState::Idle;
     else
         pane.fail("Cancelled: change a parameter or press F5 to compute this pane.");

@@ -35,7 +35,7 @@ public:
     struct Pane : JobSlot<RunResult> {
         Pointer measured;              ///< the newest value that was measured, which may be older than `value`
         bool isCurrent = false;        ///< `value` is of the present request
-        Clock::TimePoint numbersAsked; ///< when the newest measure began that no step of a drag cancels
+        Clock::TimePoint numbersAsked; ///< start of the newest measuring that no step of a drag cancels
     };
     struct Listener {
         std::function<void(const std::vector<int>& panes)> changed; ///< their state, result or error
@@ -50,7 +50,7 @@ public:
     void refresh();        ///< requests what the session needs and has not requested yet
     void cancel(int pane); ///< keeps an older result
     void outdate();        ///< the engine changed: the next refresh requests everything again
-    void clear();          ///< the capture changed; cancels all jobs
+    void clear();          ///< the capture changed; call after Scheduler::cancelAll
 
 private:
     bool refresh(int index); ///< whether its state has changed

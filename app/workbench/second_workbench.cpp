@@ -44,7 +44,7 @@ void SecondWorkbench::compareWith(const std::string& path) {
         const std::string name = opened->info().fileName;
         m_first.change([&](Session& s) { kvscope::compareWith(s, *opened); },
                        tr("Compare with %1").arg(QString::fromStdString(name)));
-        follow(); // the session may name it already: it was missing before
+        follow(); // the session may name a file already that was missing before
     });
 }
 

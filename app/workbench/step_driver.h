@@ -12,8 +12,8 @@ class StepDriver : public QObject {
 public:
     explicit StepDriver(Workbench& workbench);
 
-    /// Call when the user turns to a view. Plays its steps if it is shown and has some; else those of the view played
-    /// last, or of the first shown view with steps.
+    /// Call when the user turns to a view. Plays its steps if it is shown and has some; else those of the first shown
+    /// view with steps.
     void prefer(const View& view);
     const View* view() const { return m_view; } ///< null: no shown view has steps
     const StepSequence& stepSequence() const { return m_sequence; }

@@ -12,7 +12,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::chrono::milliseconds kRest{80}; ///< without a movement
+constexpr std::chrono::milliseconds kRest{80}; ///< pause that ends a drag
 constexpr std::chrono::milliseconds kSlow{25}; ///< slower data would slow a drag down
 
 std::string slotOf(const View& view) { return "data " + view.card().id; }

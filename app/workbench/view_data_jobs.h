@@ -31,7 +31,7 @@ public:
     void refresh();                      ///< requests what the session needs and has not requested yet
     void refreshMoved(const View& view); ///< the user drags the shown range of the view
     void outdate();                      ///< the engine changed: the next refresh requests everything again
-    void clear();                        ///< the capture changed; cancels all jobs
+    void clear();                        ///< the capture changed; call after Scheduler::cancelAll
 
 private:
     struct Data : JobSlot<ViewData> {

@@ -1,5 +1,5 @@
-// Every edit goes through `change`, every edit is a step that can be undone, and after each the requests are compared
-// with what is shown.
+// Every edit goes through `change` and is a step that can be undone, but for edits of the look alone; after each edit
+// the requests are compared with what is shown.
 #include "app/workbench/workbench.h"
 
 #include "app/live/live_client.h"
@@ -241,7 +241,7 @@ std::shared_ptr<const live::LiveCapture> Workbench::live() const {
     return std::dynamic_pointer_cast<const live::LiveCapture>(capture());
 }
 
-/// A loss is told before somebody needs a tensor. The worker's call that is under way ends first, on a worker.
+/// Reports a lost worker before a job needs it. lost() waits for a call that is under way, so a worker thread calls it.
 void Workbench::watchWorker() {
     m_workerEnd.reset();
     const auto open = live();
@@ -293,7 +293,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     m_workerEnd.reset(); // before the worker, whose descriptor it waits for
     setOpening({});
     m_open.capture = std::move(capture);
-    m_open.compared = nullptr; // was checked with the one before
+    m_open.compared = nullptr; // it was checked against the capture before
     m_panes.clear();
     m_views.clear();
     m_drawn.clear();
@@ -306,8 +306,8 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     emit sessionChanged();
     watchWorker();
     if (!closed) return;
-    // A worker takes its time to end: for a connection, or to free its memory. Each has a slot of its own, which no
-    // other capture cancels.
+    // A worker process takes time to end, for a connection or to free its memory. Each one ends in a slot of its own,
+    // which no other capture cancels.
     const std::string slot = fmt::format("close {}", static_cast<const void*>(closed.get()));
     m_writers.submit(slot, {[closed = std::move(closed)](const Checkpoint&, const auto&) {}, {}, {}, {}});
 }

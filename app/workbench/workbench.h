@@ -131,7 +131,7 @@ signals:
 private:
     friend class SecondWorkbench;
     DrawnView drawnAlone(const View& view, int pane) const;
-    void setCompared(std::shared_ptr<const CaptureReader> other); ///< open; null: no longer
+    void setCompared(std::shared_ptr<const CaptureReader> other); ///< that is open; null: none any more
     void keepLook(const std::function<void(Session&)>& edit);     ///< no step, computes nothing, emits nothing
     void setOpening(const std::string& name);
     /// Opens a capture on a worker and gives it to `install` on the owner's thread.
@@ -153,7 +153,7 @@ private:
     bool m_brushing = false;
     OpenedHeads m_opened;
     std::vector<std::string> m_withheld;
-    Scheduler m_scheduler, m_writers, m_engineScheduler; ///< jobs on the open capture; on any; that opens an engine
+    Scheduler m_scheduler, m_writers, m_engineScheduler; ///< for the open capture; for any; to open an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;
     mutable DrawnViews m_drawn;
