@@ -1,5 +1,5 @@
-// Places panes side by side while each has a readable width, otherwise in two columns. The layout Explore head shows
-// only the active pane.
+// Places up to three panes side by side while each has a readable width, otherwise in two columns. The layout Explore
+// head shows only the active pane.
 #include "app/window/canvas_area.h"
 
 #include "app/window/canvas/capture_caption.h"
@@ -26,7 +26,7 @@ CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* p
     : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()), m_grid(new QGridLayout(this)) {
     setObjectName("canvasArea");
     setAttribute(Qt::WA_StyledBackground);
-    m_grid->setContentsMargins(0, px(kGutter), 0, 0); // at the other sides the separators of the docks are the gutter
+    m_grid->setContentsMargins(0, px(kGutter), 0, 0); // on the other sides the dock separators serve as the gutter
     m_grid->setSpacing(px(kGutter));
     buildDocks();
     m_caption = new CaptureCaption(m_workbench, 1, this);
@@ -109,7 +109,7 @@ void CanvasArea::follow() {
     turnTo(m_isSecondInTurn && !m_secondPanes.empty());
     arrange();
     hideOrShow();
-    if (hasFocus()) passFocusOn(Qt::OtherFocusReason); // there is a pane now
+    if (hasFocus()) passFocusOn(Qt::OtherFocusReason); // there may be a pane now
 }
 
 void CanvasArea::setRoom(bool alone, bool covered) {
@@ -124,12 +124,12 @@ void CanvasArea::hideOrShow() {
     const WindowLayout layout = m_workbench.session().layout;
     const bool isEmpty = !m_workbench.capture() && m_workbench.opening().name.empty();
     const bool hide = m_covered || (!isEmpty && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel));
-    // Shows only what was hidden here: Qt hides an area replaced by another one, and showing that would corrupt the
-    // dock layout.
+    // Shows the area only if it was hidden here: Qt hides an area that another one replaced, and showing the replaced
+    // area would corrupt the dock layout.
     if (hide == m_hidden) return;
     m_hidden = hide;
     const QWidget* focused = window()->focusWidget();
-    if (hide && (focused == this || isAncestorOf(focused))) window()->setFocus(); // else Qt frames the next tab stop
+    if (hide && (focused == this || isAncestorOf(focused))) window()->setFocus(); // else Qt focuses the next tab stop
     setHidden(hide);
 }
 
@@ -198,7 +198,7 @@ void CanvasArea::resizeEvent(QResizeEvent* event) {
     arrange();
 }
 
-/// No focus proxy: with one, Tab would take the whole area for one stop and pass by what lies in it.
+/// No focus proxy: with one, Tab would treat the whole area as one stop and skip the widgets inside.
 void CanvasArea::focusInEvent(QFocusEvent* event) {
     QWidget::focusInEvent(event);
     passFocusOn(event->reason());
@@ -209,7 +209,7 @@ void CanvasArea::passFocusOn(Qt::FocusReason reason) {
     if (active < m_panes.size())
         m_panes[active]->canvas()->setFocus(reason);
     else if (reason == Qt::TabFocusReason)
-        focusNextChild(); // what an empty window offers
+        focusNextChild(); // the button that an empty window shows
 }
 
 std::vector<ViewCanvas*> CanvasArea::canvases() const {

@@ -12,8 +12,8 @@ namespace kvscope {
 
 class CaptureCaption;
 
-/// The middle of the window: the policy panes of the session, and below them those of the capture that it is compared
-/// with, each row of panes under its capture's name. Also creates the views for all panes, which the window
+/// The middle of the window: the policy panes of the session, and below them the panes of the compared capture, each
+/// row of panes under its capture's name. Also creates the views for all panes, which the window
 /// puts into docks.
 class CanvasArea : public QWidget {
     Q_OBJECT
@@ -26,7 +26,7 @@ public:
     const std::vector<ViewDock*>& docks() const { return m_docks; }
     /// The canvas that commands apply to: the focused one, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
-    /// `alone`: the active pane without the others; `covered`: a dock has the whole window.
+    /// `alone`: only the active pane is shown; `covered`: a maximised dock fills the window.
     void setRoom(bool alone, bool covered);
     std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
 
@@ -45,7 +45,7 @@ protected:
 private:
     void follow();
     void passFocusOn(Qt::FocusReason reason); ///< to the active pane
-    void turnTo(bool second);                 ///< the frame of the active pane is that of one capture
+    void turnTo(bool second);                 ///< the second capture's panes mark the active one, or the first's
     void followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes);
     void arrange();
     void hideOrShow();

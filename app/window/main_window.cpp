@@ -113,7 +113,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
 
 MainWindow::~MainWindow() { QDesktopServices::unsetUrlHandler("manual"); }
 
-/// Absolute: FileActions takes what begins with a brace for the description of a live context.
+/// Made absolute, because FileActions reads a path that begins with a brace as the description of a live context.
 void MainWindow::openPath(const QString& path) { m_files->open(QFileInfo(path).absoluteFilePath()); }
 
 void MainWindow::addDocks() {
@@ -194,7 +194,7 @@ void MainWindow::sayScale(double scale) {
 
 void MainWindow::makeRoomFor(double scale) {
     if (std::exchange(m_scaleAsked, scale) == scale || isMaximized() || isFullScreen()) return;
-    if (size() != m_grownTo) m_ownSize = size(); // else it was a larger scale that made the window larger
+    if (size() != m_grownTo) m_ownSize = size(); // if equal, a larger scale enlarged the window, not the user
     m_grownTo = m_ownSize.expandedTo(leastWindow(scale)).boundedTo(m_ownSize.expandedTo(screen()->availableSize()));
     resize(m_grownTo);
 }
@@ -232,7 +232,7 @@ QWidget* MainWindow::buildTop() {
 void MainWindow::buildChrome() {
     const QPointer<QWidget> before = focusWidget();
     const QString focused = before ? before->objectName() : QString();
-    if (before) before->setObjectName({}); // the new widget takes the name: the old one is deleted only later
+    if (before) before->setObjectName({}); // else findChild could find the old widget, which is deleted later
     delete m_gallery;
     delete m_heads;
     setMenuWidget(buildTop());
@@ -262,11 +262,11 @@ void MainWindow::buildChrome() {
     setStatusBar(bar);
     fitWidth();
     auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused);
-    if (!again && !focused.isEmpty() && before && before->isVisible()) { // it is no part of what was built anew
+    if (!again && !focused.isEmpty() && before && before->isVisible()) { // it was not rebuilt
         before->setObjectName(focused);
         again = before;
     }
-    (again ? again : centralWidget())->setFocus(); // else Qt frames the first tab stop of a new window
+    (again ? again : centralWidget())->setFocus(); // else Qt focuses the first tab stop
 }
 
 void MainWindow::fillDocks() {
@@ -294,7 +294,7 @@ void MainWindow::fitWidth() {
 }
 
 void MainWindow::arrangeDocksSoon() {
-    if (m_presenter) return; // what it covers stays as it is
+    if (m_presenter) return; // the docks under the presenter stay as they are
     // Deferred: the session also changes while Qt lays out the window (a canvas scrolls when it is resized), and moving
     // docks then would free them during the layout.
     if (m_shown && !std::exchange(m_arrangesSoon, true)) QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
@@ -311,7 +311,7 @@ void MainWindow::arrangeDocks() {
                      m_workbench.session().panes.size() > 3 || m_workbench.second().isOpen());
     if (isAnswering && answers->isHidden()) m_docks->bringToFront({"answers"}); // in other layouts, too
     if (wasHidden && m_hasSteps == false && m_workbench.session().layout == WindowLayout::Teach)
-        steps->hide(); // another size has an arrangement of its own
+        steps->hide(); // the arrangement of another window size may show them
     raiseLessonDocks();
 }
 
@@ -329,7 +329,7 @@ void MainWindow::followTitle() {
         name = tr("%1 and %2").arg(capture, fromUtf8(second->info().fileName));
     setWindowTitle(name.isEmpty() ? tr("KVScope") : tr("%1[*] – KVScope").arg(name));
     const bool isModified = !session.isEmpty() && !m_workbench.history().isSaved();
-    if (isModified != isWindowModified()) setWindowModified(isModified); // Qt tells the window system in any case
+    if (isModified != isWindowModified()) setWindowModified(isModified); // Qt tells the window system even if unchanged
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {

@@ -113,8 +113,8 @@ private:
     void present();
     void showPresenter();
     void endPresentation();
-    void startLessonModel(); ///< of the open lesson, with what is shown
-    void openLesson(int by); ///< the lesson after the open one, or the one before; nothing without one
+    void startLessonModel(); ///< starts the open lesson's model and keeps the session's other settings
+    void openLesson(int by); ///< the lesson `by` places after the open one, if there is one; 0: the first lesson
     void followTitle();
     void showHeads(const ViewCanvas& canvas); ///< the view for all heads of the layer
 
@@ -126,7 +126,7 @@ private:
     TryLive* m_tryLive = nullptr;
     QPointer<ManualWindow> m_manual; ///< null while it is closed
     QPointer<HeadGallery> m_heads;
-    QPointer<ViewGallery> m_gallery; ///< null until it is asked for, and in another look
+    QPointer<ViewGallery> m_gallery; ///< null until it is shown, and again when the chrome is rebuilt
     NoticeStrip* m_notices = nullptr;
     EngineController* m_engines = nullptr;
     DockLayout* m_docks = nullptr;
@@ -142,14 +142,14 @@ private:
     std::vector<LessonFile> m_lessons;
     bool m_shown = false, m_arrangesSoon = false;
     double m_scaleAsked = 1;
-    QSize m_ownSize, m_grownTo; ///< of the window, before and after a larger scale made it larger
+    QSize m_ownSize, m_grownTo; ///< the window's size before and after a larger scale enlarged it
     LessonProgress m_progress;
-    std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson, or of its stop
-    std::vector<QString> m_ofLesson;          ///< docks that came with a lesson and leave with it
-    std::optional<bool> m_hasSteps;           ///< the open lesson; unknown at first, when docks are as remembered
+    std::vector<std::string> m_wantedInFront; ///< docks to raise for an opened lesson or its stop
+    std::vector<QString> m_ofLesson;          ///< docks that a lesson opened, to be hidden again after it
+    std::optional<bool> m_hasSteps;           ///< of the open lesson; empty at first, when docks are as remembered
     Presenter* m_presenter = nullptr;
     struct BeforePresenting;
-    std::shared_ptr<const BeforePresenting> m_before; ///< what the presentation gives back
+    std::shared_ptr<const BeforePresenting> m_before; ///< what is restored after the presentation
 };
 
 } // namespace kvscope

@@ -53,7 +53,7 @@ namespace kvscope {
 
 namespace {
 
-/// Whether the session's lesson can be read, or it has none; a notice says why it cannot.
+/// True if the session has no lesson or its lesson can be read; otherwise a notice says why not.
 bool isLessonSound(const Session& session, NoticeStrip& notices) {
     try {
         (void)lessonOf(session);
@@ -96,7 +96,7 @@ void MainWindow::tryLive() {
 void MainWindow::startLessonModel() {
     m_tryLive->start([this](const std::string& command) {
         const auto lesson = lessonOf(m_workbench.session());
-        if (!lesson || lesson->live.empty()) return; // left meanwhile
+        if (!lesson || lesson->live.empty()) return; // the lesson was left meanwhile
         live::LiveDescription described = live::descriptionOf(lesson->live);
         described.command = command;
         Session next = m_workbench.session();
@@ -201,7 +201,7 @@ void MainWindow::offerTour() {
     auto* once = new QObject(this);
     connect(&m_workbench, &Workbench::captureChanged, once, [this, once] {
         once->deleteLater();
-        // A lesson leads by itself: the tour waits for the next start.
+        // A lesson guides the user itself, so the tour waits for the next start.
         if (!m_workbench.session().lesson.empty() || !Tour::takeFirstRun()) return;
         QTimer::singleShot(0, this, &MainWindow::startTour); // after the docks have been laid out
     });
@@ -210,7 +210,7 @@ void MainWindow::offerTour() {
 void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
     const auto canvases = m_canvases->canvases();
-    // True where one of them did: all are asked.
+    // True if `does` succeeded on any canvas; it is called on every one.
     const auto any = [&](const auto& does) { return std::ranges::count_if(canvases, does) > 0; };
     if (any([](ViewCanvas* canvas) { return canvas->canvas()->abandonLasso(); }) || m_topBar->leaveFind()) return;
     // One step per Esc: the next one clears the selection.
@@ -236,7 +236,7 @@ bool MainWindow::mayStep() const {
 }
 
 bool MainWindow::event(QEvent* event) {
-    // Space and arrows go to the focused widget first; unused ones go to the step player.
+    // Space and arrows go to the focused widget first; keys that it does not use go to the step player.
     if (event->type() == QEvent::ShortcutOverride && m_actions->stepActionFor(*static_cast<QKeyEvent*>(event))) {
         event->accept();
         return true;

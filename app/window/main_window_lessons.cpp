@@ -64,7 +64,7 @@ void MainWindow::raiseLessonDocks() {
             return true;
         });
     if (m_workbench.session().layout != WindowLayout::Teach) return;
-    // A lesson without steps leaves the player's room to its pictures.
+    // A lesson without steps hides the step player, so that its pictures get that room.
     const bool hasSteps =
         !lesson || lesson->start.look.cursor ||
         std::ranges::any_of(lesson->stops, [](const LessonStop& stop) { return stop.setting.look.cursor.has_value(); });

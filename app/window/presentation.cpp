@@ -1,4 +1,4 @@
-// The window while it is presented: the presenter covers it, and what is covered rests until the chrome is rebuilt.
+// Presentation mode: the presenter covers the window, and covered widgets are suspended until the chrome is rebuilt.
 #include "app/window/actions/tour.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_layout.h"
@@ -40,7 +40,7 @@ void MainWindow::present() {
         dock->suspend(true);
         if (dock->isFloating()) dock->hide();
     }
-    m_docks->dock("lesson")->fillPlain(new QWidget); // two panels would ask for two answers
+    m_docks->dock("lesson")->fillPlain(new QWidget); // else two lesson panels would both ask for the answer
     m_canvases->hide();
     for (QWidget* covered : {menuWidget(), static_cast<QWidget*>(m_rail), static_cast<QWidget*>(statusBar())})
         covered->setEnabled(false);

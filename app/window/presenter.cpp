@@ -83,21 +83,21 @@ void Presenter::showPictures(const std::vector<Picture>& pictures) {
     if (shown == m_shown) return;
     m_shown = shown;
     while (QLayoutItem* item = m_pictures->takeAt(0)) {
-        discard(item->widget()); // hidden it computes nothing any more
+        discard(item->widget()); // which hides it, so that it computes nothing any more
         delete item;
     }
     for (const Picture& picture : pictures) m_pictures->addWidget(frameOf(picture, pictures.size() == 1), 1);
     m_steps.prefer(*pictures.front().view);
 }
 
-/// A view with its name and finding: the whole sentence where there is one picture.
+/// A view with its name and finding. The finding wraps if there is only one picture, and is elided otherwise.
 QWidget* Presenter::frameOf(Picture picture, bool alone) {
     auto* frame = named("viewDock", new QFrame(this));
     auto* column = makeLayout<QVBoxLayout>(frame, {1, 4, 1, 1}, 2);
     auto* head = innerLayout<QHBoxLayout>(column, {8, 0, 8, 0}, 8);
     QLabel* title = added(head, named("presenterTitle", roleLabel({}, "dockTitle", frame)), 0, Qt::AlignTop);
     const auto name = [title, picture] { title->setText(pictureName(*picture.workbench, *picture.view)); };
-    connect(picture.workbench, &Workbench::sessionChanged, title, name); // another capture comes and goes
+    connect(picture.workbench, &Workbench::sessionChanged, title, name); // a second capture may be opened or closed
     name();
     auto* whole = alone ? wrappedLabel({}, "quiet", frame) : nullptr;
     auto* line = alone ? nullptr : new ElidedLabel("quiet", Qt::ElideRight, frame);

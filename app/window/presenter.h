@@ -16,8 +16,8 @@ class QVBoxLayout;
 namespace kvscope {
 
 /// What a lecture shows instead of the whole window: one picture or two, the caption of the step, and one part of the
-/// open lesson at a time, in type that is read from the last row. Without a lesson, the view that was in use. Covers
-/// the window; the scale of the interface is `scaleFor` its size.
+/// open lesson at a time, in type that is readable from the last row. Without a lesson it shows the view that was in
+/// use. Covers the window; the interface scale is `scaleFor` the window's size.
 class Presenter : public QWidget {
     Q_OBJECT
 
@@ -32,10 +32,10 @@ public:
               LessonProgress& progress, Picture current, QWidget* window);
 
     LessonPanel* lesson() const { return m_lesson; }
-    /// To the next part of the lesson, or the one before; over the ends to the lessons beside it.
+    /// Goes to the next (1) or the previous (-1) part of the lesson; past its ends, to the next or the previous lesson.
     void step(int by);
 
-    /// The smallest type of the interface, the tick labels, is then 2.5 % of the window's height.
+    /// With this scale the smallest type of the interface, the tick labels, is 2.5 % of the window's height.
     static double scaleFor(QSize window) { return window.height() / 400.0; }
 
 signals:
@@ -43,7 +43,7 @@ signals:
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;
-    bool focusNextPrevChild(bool next) override; ///< stays inside: what is covered takes no key
+    bool focusNextPrevChild(bool next) override; ///< stays inside, so that covered widgets take no keys
 
 private:
     void follow();
@@ -62,7 +62,7 @@ private:
     QScrollArea* m_area;
     LessonPanel* m_lesson;
     QWidget* m_side;
-    std::string m_shown; ///< the pictures
+    std::string m_shown; ///< names the pictures that are shown
 };
 
 } // namespace kvscope

@@ -33,7 +33,7 @@ namespace kvscope {
 namespace {
 
 std::array<char, 4096> g_file{};
-std::array<char, 1 << 16> g_stack{}; // a crash may be that the thread's own stack is full
+std::array<char, 1 << 16> g_stack{}; // for the handler, since a crash may be an overflow of the thread's own stack
 
 void say(int file, std::string_view text) { static_cast<void>(!::write(file, text.data(), text.size())); }
 
@@ -58,17 +58,17 @@ void onCrash(int number) {
     say(STDERR_FILENO, "; what was shown is offered at the next start, the stack is in ");
     say(STDERR_FILENO, g_file.data());
     say(STDERR_FILENO, "\n");
-    ::raise(number); // SA_RESETHAND: the usual end
+    ::raise(number); // SA_RESETHAND has restored the default action, which ends the process
 }
 
-/// From now on a crash (a bad access, an abort, an unknown instruction) writes signal and stack into `file` and says so
+/// From now on a crash (a bad access, an abort, an illegal instruction) writes signal and stack into `file` and says so
 /// in one line on standard error; then the process ends by that signal as before. Everything is prepared here, because
 /// a handler may neither allocate nor lock.
 void reportCrashes(const std::string& file) {
     if (file.size() >= g_file.size()) return;
     std::memcpy(g_file.data(), file.c_str(), file.size() + 1);
     void* first = nullptr;
-    ::backtrace(&first, 1); // loads its library now
+    ::backtrace(&first, 1); // loads libgcc now, because loading it allocates
     stack_t stack{};
     stack.ss_sp = g_stack.data();
     stack.ss_size = g_stack.size();
@@ -89,7 +89,8 @@ constexpr const char* kInstead = "use a subcommand (kvscope --help) or xvfb-run"
 bool g_windowIsUp = false;
 
 /// Qt ends the process where a display cannot be opened (by an abort) or is lost (by exit, which would destroy objects
-/// that other threads use). Both become a sentence; Qt's other warnings about displays say nothing to our users.
+/// that other threads use). Both cases print one sentence and end the process. Qt's other messages are dropped until
+/// the application is created, because its warnings about displays do not help a user.
 void heedQt(QtMsgType type, const QMessageLogContext& context, const QString& text) {
     const bool isLost = text.contains("connection broke");
     if (type != QtFatalMsg && !isLost) {
@@ -132,7 +133,7 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
     endAtOnceOnSignals();
     QApplication::setApplicationName("KVScope");
     QApplication::setOrganizationName("KVScope");
-    QApplication::setDesktopFileName("kvscope"); // resources/package/kvscope.desktop: Wayland has the icon from there
+    QApplication::setDesktopFileName("kvscope"); // resources/package/kvscope.desktop, where Wayland finds the icon
     QApplication::setStyle(makeChromeStyle());
     systemTheme().start();
 

@@ -25,7 +25,7 @@ public:
     EngineController(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make = makeEngine);
 
     /// Opens the engine `asked` for, or without a name the one chosen last time; until then the CPU engine computes.
-    /// Its thread count holds for every later engine. Not remembered.
+    /// `asked.threads` holds for every later engine. The choice is not remembered.
     void start(EngineChoice asked);
     void choose(const std::string& name);
     void chooseArithmetic(Arithmetic arithmetic); ///< a step that can be undone

@@ -29,12 +29,12 @@ namespace kvscope {
 namespace {
 
 constexpr int kRecentFiles = 10;
-constexpr std::size_t kLongestRecent = 64 << 10; // of a live context's description, text and all
+constexpr std::size_t kLongestRecent = 64 << 10; // bytes of a live context's description, which holds its text
 constexpr const char* kRecentKey = "recentFiles";
 constexpr const char* kCaptureFilter = "Captures and tensors (*.h5 *.hdf5 *.safetensors *.npz);;All files (*)";
 constexpr std::chrono::milliseconds kSlowOpening{500};
 
-/// When a file was written last, and its size; neither without one.
+/// The time of a file's last change, and its size; an invalid time and -1 if there is no file.
 std::pair<QDateTime, qint64> stampOf(const QString& path) {
     const QFileInfo file(path);
     return {file.lastModified(), file.exists() ? file.size() : -1};
@@ -50,7 +50,7 @@ bool isInstalledLesson(const QString& path) {
 /// Distinguishes recorded lists from captures, which may both be HDF5, by the root attribute near the start of the
 /// file.
 bool looksLikeRecordedList(const QString& path) {
-    if (!QFileInfo(path).isFile()) return false; // a pipe would never end
+    if (!QFileInfo(path).isFile()) return false; // reading from a pipe could block
     const QString suffix = QFileInfo(path).suffix().toLower();
     if (suffix == "csv" || suffix == "json") return true;
     QFile file(path);
@@ -70,8 +70,8 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
     connect(&m_workbench, &Workbench::openingProgressed, this, &FileActions::followProgress);
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, &FileActions::tellChanged);
-    // The watch of a file that is replaced stays with the old one, which is open; the folder changes when another one
-    // is there.
+    // The watch on a replaced file stays with the old file, which is still open; the watch on the folder reports the
+    // new one.
     connect(&m_watcher, &QFileSystemWatcher::directoryChanged, this, [this] {
         for (const QString& path : openFiles())
             if (QFile::exists(path) && stampOf(path) != m_told[path]) tellChanged(path);
@@ -99,7 +99,7 @@ void FileActions::followOpening() {
     m_notices.dismiss("opening");
     m_stage.clear();
     if (m_workbench.opening().name.empty()) return m_openingSoon->stop();
-    m_notices.dismiss("error"); // of what was tried before
+    m_notices.dismiss("error"); // of an earlier attempt
     m_openingSoon->start(kSlowOpening);
 }
 
@@ -110,7 +110,7 @@ void FileActions::showOpening() {
     });
 }
 
-/// Of a live context the last stage, reading, takes the time and says how far it is.
+/// For a live context the last stage, reading, takes most of the time; its progress gives an estimate of the time left.
 QString FileActions::openingText() {
     QString text = tr("Opening %1").arg(fromUtf8(m_workbench.opening().name));
     if (m_stage.isEmpty()) return text + "…";
@@ -140,7 +140,7 @@ void FileActions::openLive(const live::LiveDescription& description) {
 }
 
 void FileActions::open(const QString& path) {
-    if (path.startsWith('{')) return openLive(live::descriptionOf(path.toStdString())); // of the recent ones
+    if (path.startsWith('{')) return openLive(live::descriptionOf(path.toStdString())); // a recent live context
     const QString absolute = QFileInfo(path).absoluteFilePath();
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
@@ -177,7 +177,7 @@ void FileActions::startAfresh() {
 void FileActions::sayCarried(const std::vector<std::string>& adapted) {
     if (adapted.empty()) return;
     QString text = tr("%1 is shown with the previous policies and settings.")
-                       .arg(fromUtf8(m_workbench.capture()->info().fileName)); // of a live context, too
+                       .arg(fromUtf8(m_workbench.capture()->info().fileName)); // a live context has one, too
     for (const std::string& sentence : adapted) text += " " + fromUtf8(sentence);
     m_notices.show("carried", NoticeStrip::Tone::Notice, text, tr("Start afresh"), [this] { startAfresh(); });
 }
@@ -203,11 +203,11 @@ void FileActions::openSession(const QString& path) {
         }
         const bool isFile = session.live.text().empty();
         if (isFile && !QFile::exists(fromUtf8(session.capturePath))) return offerToLocate(path, std::move(session));
-        if (!isFile) { // Change… leads to what could not be opened
+        if (!isFile) { // if it cannot be opened, the notice's button Change… edits this description
             QSettings().setValue("live/last", fromUtf8(session.live.text()));
             m_isAskedLive = true;
         }
-        // A lesson is saved under another name.
+        // A lesson is opened without its file, so that Save asks for another name.
         m_workbench.openSession(std::move(session), isLesson ? std::string() : path.toStdString());
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
@@ -232,7 +232,7 @@ void FileActions::addRecorded(const QString& path) {
         return report(tr("A recorded list is shown on its capture: open the capture first. %1").arg(path));
     SessionPane pane;
     pane.recordedPath = path.toStdString();
-    try { // a list of another capture is refused here, before a pane could say it again
+    try { // refuses a list of another capture here, so that no pane is made that would report the same error
         checkAgainst(readSelection(pane.recordedPath), *m_workbench.capture());
     } catch (const Error& error) {
         return report(fromUtf8(error.what()));
@@ -301,7 +301,7 @@ bool FileActions::saveAs() {
     return !path.isEmpty() && saveTo(path);
 }
 
-/// Of the captures, the second one's, too; a live context has none.
+/// The files of the open captures, including the second one; a live context has none.
 QStringList FileActions::openFiles() const {
     QStringList paths;
     for (const Workbench* workbench : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
@@ -347,7 +347,7 @@ QString FileActions::recentName(const QString& entry) {
         const live::LiveDescription description = live::descriptionOf(entry.toStdString());
         const std::string text = partText(description, SegmentKind::Context);
         return tr("%1 (live): %2").arg(fromUtf8(modelName(description)), fromUtf8(shortened(oneLine(text), 40)));
-    } catch (const Error&) { // of another version
+    } catch (const Error&) { // another version of the program wrote this entry
         return {};
     }
 }

@@ -29,7 +29,7 @@ public:
 
     /// A session with a lesson is opened without its file: the program never writes it, Save asks for another name.
     void open(const QString& path);
-    /// Compares the open capture with this one; without an open one, and for any other file, opens it.
+    /// Compares the open capture with this one. Without an open capture, or if the path is no capture, opens the path.
     void compareWith(const QString& path);
     void openLive(const live::LiveDescription& description); ///< starts its worker
     void openWithDialog();
@@ -38,7 +38,7 @@ public:
     void reload();
     bool save(); ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
-    /// Whether the window may be closed: asks for each session file whose changes are not saved.
+    /// Whether the window may be closed: asks once about all session files with unsaved changes, and may save them.
     bool mayClose();
     void closeCapture();         ///< the second of two captures, else the only one
     void startAfresh();          ///< the open capture with its first session
@@ -60,7 +60,7 @@ private:
     bool write(const std::string& path, const Session& session); ///< false: a notice says why not
     void addRecorded(const QString& path);
     void remember(const QString& path);
-    void noteCapture(); ///< as opened: among the recent ones
+    void noteCapture(); ///< adds the opened capture to the recent ones
     void watchFiles();
     QStringList openFiles() const;
     void tellChanged(const QString& path);
@@ -75,10 +75,10 @@ private:
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
     QString m_changed;                                      ///< the file that has changed on disk last
-    std::map<QString, std::pair<QDateTime, qint64>> m_told; ///< time and size of the open files, as told last
+    std::map<QString, std::pair<QDateTime, qint64>> m_told; ///< time and size of open files when opened or last told
     bool m_isAskedLive = false;    ///< a live context was asked for, and nothing opened or failed since
     QString m_stage;               ///< of a live context that is being opened
-    Clock::TimePoint m_stageBegan; ///< and when and where it began
+    Clock::TimePoint m_stageBegan; ///< when the stage began; `m_stageFrom`: the progress at that time
     double m_stageFrom = 0;
     std::unique_ptr<Clock::Timer> m_openingSoon; ///< delays the "opening" notice, which fast opening does not need
 };

@@ -1,4 +1,4 @@
-// Generated from the live menus: a command without a key is not listed, and a changed key changes the sheet.
+// Generated from the window's menus: a command without a key is not listed, and a changed key changes the sheet.
 #include "app/window/actions/key_sheet.h"
 
 #include "app/window/style/appearance.h"

@@ -8,7 +8,7 @@ class QMenuBar;
 
 namespace kvscope {
 
-/// All keys in two columns, read from the live menus, the mouse gestures of the canvases, and ways to help and manual.
+/// All keys, read from the window's menus, and the mouse gestures in two columns; buttons lead to help and the manual.
 class KeySheet : public QDialog {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// Numbers are read with their layer, so what is wrong with one is found when it is shown.
+// A layer's numbers are read when the layer is shown, so an error in them is found only then.
 #include "app/window/actions/layer_errors.h"
 
 #include "app/window/style/number_text.h"
@@ -33,7 +33,7 @@ void LayerErrors::follow() {
     if (!input.capture) return;
     for (const PaneData& pane : input.panes)
         if (namesFile(pane.error, *input.capture)) {
-            // A pane that has not begun on another layer still has the error of the one before.
+            // A pane that has not yet begun the new layer still has the error of the previous one.
             if (pane.error != m_said) m_broken.insert(input.layer.value);
             return say(pane.error);
         }
@@ -58,8 +58,8 @@ void LayerErrors::say(const std::string& error) {
 void LayerErrors::leaveSkipped() {
     const LayerIndex before = std::exchange(m_layer, m_workbench.session().layer);
     if (m_layer == before || !m_workbench.capture() || !m_skipped.contains(m_layer.value)) return;
-    // Undo leads to a step that has others after it: to skip its layer would be a step of its own, which ends redo and
-    // from which undo leads here again.
+    // After an undo there are steps to redo. Skipping this layer would be a new step: it would end redo, and undoing it
+    // would lead here again.
     if (m_workbench.history().canRedo()) return;
     const std::int32_t skipped = m_layer.value;
     std::optional<LayerIndex> next = soundLayer(skipped > before.value ? 1 : -1);

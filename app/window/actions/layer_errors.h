@@ -32,7 +32,7 @@ private:
     NoticeStrip& m_notices;
     std::set<std::int32_t> m_broken, m_skipped;
     LayerIndex m_layer; ///< as of the last change of the session
-    std::string m_said; ///< the error that stands in the notice
+    std::string m_said; ///< the error that the notice shows
 };
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// A live context's worker is another program, perhaps on another machine: it may go at any time.
+// A live context's worker is another program, perhaps on another machine: it may end at any time.
 #include "app/window/actions/live_actions.h"
 
 #include "app/live/worker_process.h"
@@ -18,7 +18,7 @@ namespace kvscope {
 
 LiveActions::LiveActions(Workbench& workbench, NoticeStrip& notices, QWidget* window)
     : QObject(window), m_workbench(workbench), m_notices(notices), m_window(window) {
-    live::keepNiceness(); // of this thread: jobs that start workers run on slower ones
+    live::keepNiceness(); // of this thread, because the jobs that start workers run at a lower priority
     connect(&m_workbench, &Workbench::workerLost, this, [this](const QString& message) {
         m_notices.show("worker", NoticeStrip::Tone::Error,
                        tr("%1 What was computed stays.").arg(fromUtf8(withFullStop(asSentence(message.toStdString())))),

@@ -11,7 +11,7 @@ namespace kvscope {
 class NoticeStrip;
 struct SavedLive;
 
-/// Of the live context that is open: what became of its worker, and its capture as a file.
+/// Reports when the worker of the open live context is lost, and saves the context's capture to a file.
 class LiveActions : public QObject {
     Q_OBJECT
 
@@ -19,13 +19,13 @@ public:
     LiveActions(Workbench& workbench, NoticeStrip& notices, QWidget* window);
 
     void saveCapture();      ///< asks where the worker writes it; nothing without a live context
-    SavedLive saved() const; ///< the files of the live context that is open
+    SavedLive saved() const; ///< the session file and the saved capture of the open live context
 
 private:
     Workbench& m_workbench;
     NoticeStrip& m_notices;
     QWidget* m_window;
-    SharedText m_savedLive; ///< of which `m_savedCapture` is the capture
+    SharedText m_savedLive; ///< the live context whose capture is `m_savedCapture`
     std::string m_savedCapture;
 };
 

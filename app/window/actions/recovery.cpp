@@ -1,4 +1,4 @@
-// What a window showed outlives it: a session file beside the stack of the crash, offered at the next start.
+// What a window showed is kept after a crash: a session file beside the crash's stack, offered at the next start.
 #include "app/window/actions/recovery.h"
 
 #include "app/study/session_file.h"
@@ -28,8 +28,8 @@ QString nameFor(const char* what, qint64 process, const char* extension) {
 
 qint64 processOf(const QFileInfo& session) { return session.completeBaseName().section('-', 1).toLongLong(); }
 
-/// Another program may have got the number since; one that has ended but that nobody waits for, as in a container
-/// without an init process, has no program file.
+/// Another program may have got the process id since. A process that has ended but that nobody waits for, as in a
+/// container without an init process, has no program file.
 bool isRunning(qint64 process) {
     const QString program = QFile::symLinkTarget(QString("/proc/%1/exe").arg(process));
     return QFileInfo(program).fileName().startsWith("kvscope"); // " (deleted)" follows when it was replaced

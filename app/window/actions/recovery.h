@@ -12,14 +12,14 @@ namespace kvscope {
 
 class NoticeStrip;
 
-/// Keeps what is shown in a file of the state folder, written on a worker some seconds after each change, so that a
-/// window that crashes, is killed or loses its display loses no more than that. A window that is closed removes its
-/// file. Those of windows that ended otherwise are offered at the next start, until one was restored or declined.
+/// Keeps what is shown in a file of the state folder, written on a worker two seconds after a change, so that a window
+/// that crashes, is killed or loses its display loses no more than those seconds. A window that is closed removes its
+/// file. The files of windows that ended otherwise are offered at the next starts, until restored or declined.
 class Recovery : public QObject {
     Q_OBJECT
 
 public:
-    /// `folder` is made where it is missing; where it cannot be, nothing is kept.
+    /// `folder` is created if it is missing; if that fails, nothing is kept.
     Recovery(Workbench& workbench, NoticeStrip& notices, const QString& folder);
     ~Recovery() override; ///< the window is closed
 
@@ -41,7 +41,7 @@ private:
     NoticeStrip& m_notices;
     QString m_folder, m_file;
     QString m_offered, m_offer;                     ///< the file, and what the notice says
-    bool m_wasTried = false, m_wasRestored = false; ///< neither, and no notice left: declined
+    bool m_wasTried = false, m_wasRestored = false; ///< not tried, and the notice is gone: declined
     std::shared_ptr<Writing> m_writing;
     std::unique_ptr<Clock::Timer> m_soon;
 };

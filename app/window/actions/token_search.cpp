@@ -1,4 +1,4 @@
-// A search goes from hit to hit; N goes from needle to needle, the one that is asked for first.
+// A search goes from hit to hit; N goes from needle to needle, first to the one that the question asks for.
 #include "app/window/actions/token_search.h"
 
 #include "app/window/style/number_text.h"
@@ -12,7 +12,7 @@ namespace kvscope {
 std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted) {
     std::vector<TokenRun> places = hitsOf(tokens, wanted.toStdString());
     bool isNumber = false;
-    const int position = QLocale::c().toInt(wanted.trimmed(), &isNumber); // 1,024 as well
+    const int position = QLocale::c().toInt(wanted.trimmed(), &isNumber); // accepts 1,024, too
     if (places.empty() && isNumber && position >= 0 && position < std::ssize(tokens.ids))
         places.push_back({position, position + 1});
     return places;

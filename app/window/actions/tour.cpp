@@ -1,4 +1,4 @@
-// A note is a child widget, so that it moves with the window and takes no focus.
+// A note is a child widget, so that it moves with the window and the window stays active.
 #include "app/window/actions/tour.h"
 
 #include "app/window/style/appearance.h"

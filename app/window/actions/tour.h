@@ -26,7 +26,7 @@ public:
 
     /// The five steps of the first run.
     static std::vector<Step> firstRun();
-    /// True on the first call on this computer.
+    /// True on the first call ever of this user.
     static bool takeFirstRun();
 
 protected:

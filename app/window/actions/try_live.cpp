@@ -30,8 +30,8 @@ namespace {
 
 constexpr const char *kPythonKey = "live/python", *kTorch = "https://download.pytorch.org/whl/cpu";
 constexpr int kTooOld = 3;                       ///< exit code of kCanMake
-constexpr double kRoom = 3e9, kRoomOfPyPI = 9e9; ///< on the disk, downloads included
-/// Says by its exit code whether everything is there, without importing it.
+constexpr double kRoom = 3e9, kRoomOfPyPI = 9e9; ///< bytes on the disk, downloads included
+/// Tells by its exit code whether all modules can be found, without importing them.
 constexpr const char* kProbe = "import sys, importlib.util as u; sys.exit(sys.version_info < (3, 11) or not "
                                "all(u.find_spec(m) for m in ('kvscope_live', 'torch', 'transformers', 'h5py')))";
 constexpr const char* kCanMake = "import sys; print('%d.%d' % sys.version_info[:2]); "
@@ -40,7 +40,7 @@ constexpr const char* kCanMake = "import sys; print('%d.%d' % sys.version_info[:
 /// The path as one word of a command (live::commandWords).
 QString quoted(const QString& path) { return fromUtf8(shellWord(path.toStdString())); }
 
-/// Of a checkout; empty where the program is installed.
+/// The sources of kvscope-tools in a checkout; empty for an installed program.
 QString toolsFolder() {
     const std::string tools = findResource("resources/python/pyproject.toml");
     return tools.empty() ? QString() : QFileInfo(fromUtf8(tools)).path();
@@ -49,7 +49,7 @@ QString toolsFolder() {
 QString ownPython() { return TryLive::folder() + "/bin/python"; }
 bool isWhole() { return QFileInfo::exists(TryLive::folder() + "/whole"); }
 
-/// What was made so far; deleted beside the window, since it has thousands of files.
+/// Deletes what was made so far, in another process, because the environment has thousands of files.
 void removeEnvironment() {
     const QString gone = TryLive::folder() + ".gone";
     if (QDir().rename(TryLive::folder(), gone)) QProcess::startDetached("rm", {"-rf", gone});
@@ -59,12 +59,12 @@ void removeEnvironment() {
 
 TryLive::TryLive(NoticeStrip& notices, QWidget* window) : QObject(window), m_notices(notices), m_window(window) {
     m_process.setProcessChannelMode(QProcess::MergedChannels);
-    m_process.setChildProcessModifier([] { // pip starts processes: they end with it, and all with the window
+    m_process.setChildProcessModifier([] { // endStep() kills the group with pip's children; pip dies with the window
         ::setpgid(0, 0);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     });
     connect(&m_process, &QProcess::readyRead, this, &TryLive::readOutput);
-    // Queued: a process that is started while these signals are sent is lost.
+    // Queued, because QProcess loses a process that is started during these signals.
     connect(
         &m_process, &QProcess::finished, this,
         [this](int code, QProcess::ExitStatus status) {
@@ -80,7 +80,7 @@ TryLive::TryLive(NoticeStrip& notices, QWidget* window) : QObject(window), m_not
         Qt::QueuedConnection);
 }
 
-TryLive::~TryLive() { endStep(); } // the window's notices are deleted before it
+TryLive::~TryLive() { endStep(); } // not stop(): the window's notices are deleted before this object
 
 QString TryLive::folder() {
     return QDir(QStandardPaths::writableLocation(QStandardPaths::GenericCacheLocation)).filePath("kvscope/live");
@@ -120,10 +120,10 @@ void TryLive::tryNext() {
     QStringList words;
     try {
         for (const std::string& word : live::commandWords(command.toStdString())) words << fromUtf8(word);
-    } catch (const Error&) { // what somebody typed
+    } catch (const Error&) { // what the user typed may be no valid command
         return tryNext();
     }
-    const QString program = words.takeFirst(); // before the rest is read
+    const QString program = words.takeFirst(); // in a statement of its own: the call below uses the rest of `words`
     run(program, words + QStringList{"-c", kProbe}, [this, command](int code) {
         if (code != 0) return tryNext();
         stop();
@@ -131,7 +131,7 @@ void TryLive::tryNext() {
     });
 }
 
-/// The first of `pythons` that can make an environment; `why` the others cannot.
+/// Looks for the first of `pythons` that can make an environment; `why`: the reason why those before cannot.
 void TryLive::findMaker(QStringList pythons, const QString& why) {
     if (pythons.isEmpty())
         return fail((why.isEmpty() ? tr("The model needs Python 3.11 or newer, and none was found. Install it with: "
@@ -190,7 +190,7 @@ void TryLive::makeEnvironment(const QString& python) {
     run(python, {"-m", "venv", "--clear", folder()}, [this](int code) {
         if (code != 0) return failMaking();
         QDir(folder()).mkdir("tmp");
-        if (QFileInfo::exists("/dev/nvidiactl")) return installTools(kRoomOfPyPI); // which has torch for it
+        if (QFileInfo::exists("/dev/nvidiactl")) return installTools(kRoomOfPyPI); // PyPI has torch for CUDA
         step(tr("Installing torch (2 of 3)"));
         // Where that index cannot be reached, the next step takes PyPI's torch.
         pip({"--retries", "0", "--index-url", kTorch, "torch"},
@@ -201,7 +201,7 @@ void TryLive::makeEnvironment(const QString& python) {
 void TryLive::installTools(double room) {
     if (!hasRoom(room)) return;
     QString from = fromUtf8(findResource("kvscope_tools.tar.gz"));
-    if (from.isEmpty()) { // pip writes into the folder that it installs from
+    if (from.isEmpty()) { // a copy, because pip writes into the folder that it installs from
         from = folder() + "/tools";
         QProcess::execute("cp", {"-r", toolsFolder(), from});
     }
@@ -253,7 +253,7 @@ void TryLive::endStep() {
         ::kill(-static_cast<pid_t>(m_process.processId()), SIGKILL);
         m_process.waitForFinished(500);
     }
-    QCoreApplication::removePostedEvents(this, QEvent::MetaCall); // its end is nobody's then
+    QCoreApplication::removePostedEvents(this, QEvent::MetaCall); // drops queued signals of the killed process
 }
 
 void TryLive::stop() {

@@ -13,8 +13,8 @@ namespace kvscope {
 
 class NoticeStrip;
 
-/// Finds a Python that can run the shipped model. Where there is none, one is made in the user's cache, after a
-/// question, with progress and a way to cancel. Everything runs beside the window.
+/// Finds a Python that can run the shipped model. If there is none, makes one in the user's cache after asking, with
+/// progress and a way to cancel. All work runs in other processes.
 class TryLive : public QObject {
     Q_OBJECT
 
@@ -24,9 +24,9 @@ public:
     TryLive(NoticeStrip& notices, QWidget* window);
     ~TryLive() override;
 
-    /// Calls `open` with a command that runs the Python; never after a failure, which the strip says, or a cancel.
+    /// Calls `open` with a command that runs the Python; not after a failure, which a notice reports, or a cancel.
     void start(Open open);
-    /// A command that ran the model before, or runs the environment that was made; else empty.
+    /// A command that ran the model before, or that runs the Python of the environment made here; else empty.
     static std::string knownPython();
     static void remember(const std::string& command); ///< it ran a model
     static QString folder();                          ///< where the environment is made
@@ -38,15 +38,15 @@ private:
     void ask(const QString& python);
     void makeEnvironment(const QString& python);
     void installTools(double room);
-    bool hasRoom(double bytes);                        ///< on the disk; else fails
+    bool hasRoom(double bytes);                        ///< whether the disk has them free; if not, calls fail()
     void pip(const QStringList& arguments, Then then); ///< installs
     void run(const QString& program, const QStringList& arguments, Then then);
     void readOutput();
     void step(const QString& text);
-    void stop();    ///< ends what runs, and takes its notice away
-    void endStep(); ///< ends what runs
+    void stop();    ///< kills the running process and dismisses its notice
+    void endStep(); ///< kills the running process
     void fail(const QString& message);
-    void failMaking(); ///< with what the process said
+    void failMaking(); ///< with the reason that the process printed
 
     NoticeStrip& m_notices;
     QWidget* m_window;

@@ -93,7 +93,7 @@ void WindowActions::addEditActions() {
     add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); })->setIconText(tr("Undo"));
     add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] {
         m_workbench.redo();
-    })->setIconText(tr("Redo")); // without what is undone
+    })->setIconText(tr("Redo")); // without the name of the step
     add("copyImage", tr("&Copy image or selected text"), {QKeySequence("Ctrl+C")}, onCanvas(&ViewCanvas::copy));
     add("copyData", tr("Copy &data or selected positions"), {QKeySequence("Ctrl+Shift+C")},
         onCanvas(&ViewCanvas::copyMore));
@@ -187,7 +187,7 @@ void WindowActions::addStepActions() {
     add("reducedMotion", tr("Reduced mot&ion"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
         QSettings().setValue(kMotionKey,
-                             m_workbench.session().look.reducedMotion); // of the person, not of the session
+                             m_workbench.session().look.reducedMotion); // the user's choice for every session
     })->setCheckable(true);
     if (QSettings().value(kMotionKey, false).toBool())
         m_workbench.change([](Session& s) { s.look.reducedMotion = true; }, tr("Reduced motion"));
@@ -242,7 +242,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
                                [this, path = fromUtf8(file.path)] { m_files.open(path); });
     };
     fillLessons();
-    connect(lessons, &QMenu::aboutToShow, this, fillLessons); // readers make lessons
+    connect(lessons, &QMenu::aboutToShow, this, fillLessons); // the user may have made lessons since
     fill(help, {"tryLive", "-", "explain", "manual", "tour", "keys", "about"});
     fillRecent();
     follow();
@@ -251,7 +251,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
 void WindowActions::fillPanels(QMenu* menu) {
     for (PanelDock* dock : m_commands.docks()->all()) {
         if (DockLayout::isView(dock)) continue;
-        // Qt's own action takes a panel behind another tab for shown, and hides it.
+        // Qt's own action treats a panel behind another tab as shown, and hides it.
         QAction* action = menu->addAction(dock->windowTitle());
         action->setCheckable(true);
         action->setChecked(!dock->visibleRegion().isEmpty());

@@ -25,7 +25,7 @@ class WindowActions : public QObject {
     Q_OBJECT
 
 public:
-    /// `commands` are those of `window`, which owns the actions.
+    /// `commands` are those of `window`, which owns this object.
     WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileActions& files);
     ~WindowActions() override;
 

@@ -15,8 +15,8 @@ public:
     virtual DockLayout* docks() const = 0;
     virtual StepDriver* steps() const = 0;
     virtual const std::vector<LessonFile>& lessons() const = 0;
-    virtual ViewCanvas* currentCanvas() const = 0; ///< that commands apply to; may be null
-    virtual void stepLesson(int by) = 0; ///< to the next stop or the one before, over the ends to other lessons
+    virtual ViewCanvas* currentCanvas() const = 0; ///< the canvas that commands apply to; may be null
+    virtual void stepLesson(int by) = 0; ///< to the next stop or the one before, past the ends to other lessons
     virtual void newFromText() = 0;
     virtual void saveCapture() = 0; ///< of the live context that is open
     virtual void tryLive() = 0;
