@@ -1,7 +1,7 @@
 // Mouse gestures of the canvas, as in napari, Tracy or RenderDoc (a text is read as in an editor): left drag pans,
-// Ctrl+drag zooms to a box, Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl removes; when armed, a plain
-// drag does, for desktops that move windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a
-// double click fits.
+// Ctrl+drag zooms to a box, Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl removes; once armed, a plain
+// drag draws it, for desktops that move windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only),
+// a double click fits.
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/style/appearance.h"

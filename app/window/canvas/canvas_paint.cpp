@@ -13,7 +13,7 @@ namespace kvscope {
 
 namespace {
 
-/// Canvases that draw before they are next shown.
+/// Canvases whose pictures must be drawn before they are shown again.
 std::set<CanvasWidget*>& dueCanvases() {
     static std::set<CanvasWidget*> due;
     return due;

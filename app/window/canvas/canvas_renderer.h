@@ -13,8 +13,8 @@ namespace kvscope {
 class CanvasRenderer {
 public:
     virtual ~CanvasRenderer() = default;
-    /// Begins a picture of so many device pixels, on the scene's own background or else on `ground`; work may go on
-    /// while this thread does something else. False: this renderer can draw no more (the OpenGL context is lost).
+    /// Begins a picture of so many device pixels on the background colour `ground`; the work may go on while this
+    /// thread does something else. False: this renderer can draw no more (the OpenGL context is lost).
     virtual bool draw(const Scene& scene, QSize pixels, Colour ground) = 0;
     /// Waits for the picture that was begun last. False: it is lost.
     virtual bool read(QImage& picture) = 0;
@@ -25,7 +25,7 @@ public:
 /// this: 1 accepts emulated OpenGL, 0 refuses any.
 std::unique_ptr<CanvasRenderer> makeOpenGlRenderer(const TextService& text);
 
-/// QPainter, which paints figures too, in another thread: pictures of several canvases are painted at the same time.
+/// QPainter, which also paints exported figures, in other threads: several canvases are painted at the same time.
 std::unique_ptr<CanvasRenderer> makeQPainterRenderer();
 
 } // namespace kvscope

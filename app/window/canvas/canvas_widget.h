@@ -41,10 +41,10 @@ public:
     int framesDrawn() const { return m_frames; }
 
 signals:
-    void painted(); ///< on the window's ground, which shows it with the widgets painted in the same event
+    void painted(); ///< into the window's backing store, shown together with the widgets painted in the same event
     void hovered(const PickId& pick, const QPointF& widgetPosition);
     void pointerLeft();
-    void focused(); ///< emitted when it gets the keyboard focus
+    void focused(); ///< emitted when this widget gets the keyboard focus
     void clicked(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& widgetPosition);
     void brushed(const std::vector<TokenIndex>& tokens, bool finished);
     /// Shift and Ctrl as they were when the lasso began.
@@ -84,7 +84,7 @@ private:
     void outline(Point at, bool finished);
     void finishOutline(Point at);
     void redraw(); ///< the same scene, with other overlays
-    void draw();   ///< what is due; `picture` reads it
+    void draw();   ///< begins a new picture if one is due; `picture` reads it
     std::optional<Box> bandToDraw() const;
     void addOverlays(Scene& picture) const; ///< rubber band, focus ring, fading
 

@@ -1,4 +1,4 @@
-// Two captures have the same policies and letters: each picture says whose it is.
+// Two captures have the same policies and letters, so each picture names its capture.
 #include "app/window/canvas/capture_caption.h"
 
 #include "app/study/makers/view_data_maker.h"

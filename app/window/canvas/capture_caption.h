@@ -5,8 +5,8 @@
 
 namespace kvscope {
 
-/// Names a capture above its pictures while two are compared: "1  needle-1k.h5 · 995 tokens seen". With a view its
-/// finding on that capture follows.
+/// Names a capture above its pictures while two are compared: "1  needle-1k.h5 · 995 tokens seen". A view's finding on
+/// that capture, if set, replaces the number of tokens.
 class CaptureCaption : public ElidedLabel {
     Q_OBJECT
 
@@ -22,7 +22,7 @@ private:
     QString m_finding;
 };
 
-/// The name of a view's picture where no caption says whose it is: with the capture's file while two are compared.
+/// The title of a view's picture without a caption: the view's name, and its capture's file while two are compared.
 QString pictureName(const Workbench& shown, const View& view);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// Point in polygon by counting the edges to the right of a point. Every pointer move tests a hundred thousand points,
-// so edges are sorted by pixel row.
+// Point in polygon by counting the edges to the right of a point. Every pointer move may test a hundred thousand
+// points, so edges are grouped by pixel row.
 #include "app/window/canvas/lasso.h"
 
 #include <algorithm>

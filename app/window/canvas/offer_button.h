@@ -17,7 +17,7 @@ public:
     void refresh(const View& view, const ViewInput& input, const ParameterValues& options);
     /// Places the button below the message in the view's scene.
     void place(const Scene& scene);
-    /// Height at the bottom of the canvas that the sentence leaves to the button, in device-independent pixels.
+    /// Height at the bottom of the canvas that the message leaves to the button, in device-independent pixels.
     int room() const;
     const std::optional<PaneOffer>& offer() const { return m_offer; }
 

@@ -20,7 +20,7 @@ namespace kvscope {
 
 namespace {
 
-/// Whether the processor does the work, by the names that Mesa, SwiftShader and Windows give themselves.
+/// Whether OpenGL is emulated on the CPU, by the renderer names of Mesa, SwiftShader and Windows.
 bool isSoftware(QOpenGLFunctions& gl) {
     const QByteArray renderer(reinterpret_cast<const char*>(gl.glGetString(GL_RENDERER)));
     constexpr const char* kNames[] = {"llvmpipe",    "softpipe",    "Software Rasterizer",
@@ -28,7 +28,7 @@ bool isSoftware(QOpenGLFunctions& gl) {
     return std::ranges::any_of(kNames, [&](const char* name) { return renderer.contains(name); });
 }
 
-/// What all canvases draw with; it lives as long as one of them.
+/// The OpenGL context that all canvases draw with; it lives as long as any of their renderers.
 class SharedContext {
 public:
     static std::shared_ptr<SharedContext> get() {
@@ -74,7 +74,7 @@ public:
         : m_shared(std::move(shared)), m_painter(std::make_unique<ImGuiScenePainter>(text)) {}
     ~OpenGlRenderer() override {
         m_shared->makeCurrent();
-        m_painter.reset(); // its textures are of this context
+        m_painter.reset(); // its textures belong to this context
         m_target.reset();
     }
 

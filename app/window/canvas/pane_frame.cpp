@@ -32,7 +32,7 @@ void PaneFrame::setInTurn(bool isInTurn) {
     followActive();
 }
 
-/// A frame that is painted anew paints all its widgets, too.
+/// Repaints only after a change, because a frame that repaints also repaints all its widgets.
 void PaneFrame::followActive() {
     const bool isMarked = m_isInTurn && m_workbench.session().activePane == m_pane;
     if (std::exchange(m_isMarked, isMarked) != isMarked) update();

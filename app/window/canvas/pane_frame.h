@@ -19,7 +19,7 @@ public:
     PaneHeader* header() const { return m_header; }
     ViewCanvas* canvas() const { return m_canvas; }
     int pane() const { return m_pane; }
-    /// Of two captures side by side only one has the frame of the active pane.
+    /// While two captures are compared, only the panes of one of them mark the active pane.
     void setInTurn(bool isInTurn);
 
 protected:

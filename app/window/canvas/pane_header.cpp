@@ -34,7 +34,7 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
         const auto& panes = m_workbench.session().panes;
         const auto pane = static_cast<std::size_t>(m_pane);
         if (changed == m_pane && pane < panes.size() && !panes[pane].recordedPath.empty())
-            refresh(); // who made a recorded list is known now
+            refresh(); // only its result names the policy of a recorded list
         else if (changed == m_pane)
             refreshMetrics();
     });
@@ -86,7 +86,7 @@ void PaneHeader::build() {
 void PaneHeader::refresh() {
     const ViewInput input = m_workbench.viewInput();
     if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
-    const PaneData& pane = input.panes[m_pane]; // its name is the present one, also while an older result is drawn
+    const PaneData& pane = input.panes[m_pane]; // names the present policy, even while an older result is drawn
     const SessionPane& spec = m_workbench.session().panes[m_pane];
     if (std::exchange(m_policyId, pane.policyId) != pane.policyId) update();
     m_badge->show(pane.letter, pane.policyId);
@@ -176,7 +176,7 @@ void PaneHeader::fit() {
     fitMetrics();
 }
 
-/// The policy's name comes first: export is in the menu, too, M and a double click maximise, and the list of policies
+/// The policy's name has priority: export is also in the menu, M and a double click maximise, and the list of policies
 /// has the variant.
 void PaneHeader::fitTitle() {
     const QStringList shown{m_variantText, m_name->accessibleName(),
@@ -222,7 +222,7 @@ void PaneHeader::paintEvent(QPaintEvent* event) {
 }
 
 void PaneHeader::mousePressEvent(QMouseEvent*) {
-    emit pressed(); // moves the focus: a number that is being typed belongs to the pane that was active
+    emit pressed(); // moves the focus first, so that a number being typed applies to the pane that was active
     m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
 }
 

@@ -16,8 +16,8 @@ class LetterBadge;
 class LiveNumber;
 
 /// The header of a pane: policy colour, letter, name, variant; below: error, mass, kept, hits of the selection. The
-/// numbers are those of the drawn selection; while that or its measurement is older than what is asked for, they are
-/// dimmed.
+/// numbers are those of the drawn selection; they are dimmed while the selection or its measurement is older than what
+/// the session asks for.
 class PaneHeader : public QWidget {
     Q_OBJECT
 

@@ -19,7 +19,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kLeftOut = 0.01; // of the cells at each end
+constexpr double kLeftOut = 0.01; // fraction of the cells that are left out at each end
 
 QString numberText(double value) { return QString::number(value, 'g', 8); }
 
@@ -61,7 +61,7 @@ void RangeDialog::addButtons() {
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Apply | QDialogButtonBox::Close, this);
     m_grid->addWidget(buttons, 6, 0, 1, 3);
     QPushButton* apply = buttons->button(QDialogButtonBox::Apply);
-    apply->setDefault(true); // for Enter in a field; it was the first button, which closes
+    apply->setDefault(true); // for Enter in a field, which would press the first button, Close
     connect(apply, &QPushButton::clicked, this, &RangeDialog::apply);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
 }
@@ -133,7 +133,7 @@ void RangeDialog::refuse(const Row& row, const QString& why) {
 }
 
 bool RangeDialog::withScale(const std::function<void(const ColourScale&)>& use) const {
-    const DrawnView shown = m_workbench.drawn(m_view); // holds the data that the scale looks at
+    const DrawnView shown = m_workbench.drawn(m_view); // holds the data that the scale refers to
     const auto scale = m_view.colourScale(shown.input, shown.options);
     if (scale) use(*scale);
     return scale != nullptr;
@@ -162,7 +162,7 @@ void RangeDialog::applyColourChange(const std::optional<SettingChange>& settingC
 bool RangeDialog::applyColours() {
     double low = 0, high = 0;
     if (!read(m_colours, low, high)) return false;
-    if (!m_colours.isTyped()) return true; // as it is, and perhaps automatic
+    if (!m_colours.isTyped()) return true; // the limits stay as they are, perhaps automatic
     std::optional<SettingChange> change;
     withScale([&](const ColourScale& scale) { change = rangeSetTo(scale, low, high); });
     if (!change) refuse(m_colours, tr("The colours are on a logarithmic scale, which begins above 0."));
@@ -181,8 +181,8 @@ void RangeDialog::apply() {
     m_why->clear();
     Viewport::Range range{};
     const bool x = read(m_across, range.xMin, range.xMax), y = read(m_along, range.yMin, range.yMax);
-    if (!x || !y || (m_colours.from && !applyColours()) || !isRangeTyped()) return; // as it is, and perhaps automatic
-    for (const Row& row : {m_across, m_along}) row.followAgain();                   // from now on they follow
+    if (!x || !y || (m_colours.from && !applyColours()) || !isRangeTyped()) return; // a range not typed stays
+    for (const Row& row : {m_across, m_along}) row.followAgain();                   // fields follow from now on
     m_workbench.setRange(m_view, range);
 }
 

@@ -34,13 +34,13 @@ private:
     void addColourRow();
     QHBoxLayout* colourButtons();
     void addButtons();
-    /// Two ascending numbers; else says why not.
+    /// Reads two ascending numbers; false: the fields hold something else, and the dialog says so.
     bool read(const Row& row, double& low, double& high);
-    void refuse(const Row& row, const QString& why); ///< an empty reason: takes them
+    void refuse(const Row& row, const QString& why); ///< an empty reason accepts the fields
     void apply();
     bool applyColours(); ///< false: the entries are invalid
     void applyColourChange(const std::optional<SettingChange>& settingChange);
-    void followColours(); ///< in fields that nobody typed in
+    void followColours(); ///< updates the fields, unless the user has typed in them
     void followRange();   ///< the same
     bool isRangeTyped() const { return m_across.isTyped() || m_along.isTyped(); }
     /// False: nothing is shown that has a colour scale.

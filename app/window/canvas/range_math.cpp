@@ -59,8 +59,8 @@ template <class Predicate> std::vector<TokenIndex> tokensWhere(const Scene& scen
     return tokens;
 }
 
-/// Narrower than this share of its ends a range loses the places of its marks to rounding; there, and where an end is
-/// no number, it stays as it was.
+/// An axis range keeps its previous ends if rounding would displace the marks in it (it is narrower than `kLeastShare`
+/// of its larger end), or if an end is not a number or too far away.
 Viewport::Range limited(Viewport::Range range, const Viewport::Range& before) {
     constexpr double kLeastShare = 1e-9, kFarthest = 1e15;
     const auto holds = [](double low, double high) {

@@ -29,12 +29,12 @@ Viewport::Range panBy(const ShownPlot& shown, double dx, double dy);
 /// The data range inside a pixel box, dragged in any direction; limited as `zoomAt` is.
 Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b);
 
-/// Tokens whose marks (points, rectangles, texts, circles) lie in the pixel box; ascending, each once.
+/// Tokens whose marks (points, rectangles, circles) have their centre in the pixel box; ascending, each once.
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b);
 /// Tokens whose marks lie inside a lasso.
 std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso);
 /// The range that shows the marks of these tokens with a margin. In a scene over positions (yDown) only the positions
-/// change, the rows stay. Nothing for a scene without a plot or without any of the tokens.
+/// change, the rows stay. Nothing for a scene without a plot, or for another scene without any of the tokens.
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens);
 /// The token under a point of a text, or the nearest one in reading order; nothing where the scene shows none.
 std::optional<TokenIndex> readTokenAt(const Scene& scene, Point at);

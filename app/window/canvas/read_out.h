@@ -9,9 +9,9 @@ class QGridLayout;
 namespace kvscope {
 
 /// The box with the facts under the pointer: position, token text, segment, score and rank, kept or evicted per pane.
-/// It lies 12 pixels off the point and flips at the window's edges; pinned it lies in the corner of the canvas farthest
-/// from the point, if it fits. It ignores the mouse. It is a child of the window, because a low strip has no room for
-/// it.
+/// The box lies 12 pixels off the point and flips at the window's edges; when pinned, it lies in the corner of the
+/// canvas that is farthest from the point, if it fits there. It ignores the mouse. It is a child of the window, because
+/// a low strip has no room for it.
 class ReadOut : public QFrame {
     Q_OBJECT
 

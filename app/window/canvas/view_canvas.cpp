@@ -20,10 +20,10 @@ namespace kvscope {
 
 namespace {
 constexpr std::chrono::milliseconds kOld{
-    150}; ///< an older picture is not faded before, so that a drag does not flicker
+    150}; ///< an older picture is faded only after this time, so that a drag does not flicker
 
-/// Whether what a pane's picture shows of another pane is unchanged: what it is in the common legend, and what it keeps
-/// where that is shown.
+/// Whether `a` and `b` are equal in what another pane's picture shows of them: the entry in the common legend and, if
+/// the view shows it, the kept list.
 bool isSameBeside(const PaneData& a, const PaneData& b, KvHeadIndex head, bool isKeptShown) {
     if (a.policyId != b.policyId || a.letter != b.letter) return false;
     if (a.result == b.result) return true;
@@ -37,8 +37,8 @@ bool isSameBeside(const PaneData& a, const PaneData& b, KvHeadIndex head, bool i
 
 } // namespace
 
-/// What a scene is a function of, but for size and look, whose changes rebuild it anyway. No scene shows that a result
-/// is outdated, being computed or measured: the canvas does.
+/// The inputs of a scene, except size and look, whose changes rebuild the scene anyway. No scene shows that a result is
+/// outdated, being computed or measured: the canvas shows that.
 struct ViewCanvas::Pictured {
     ViewInput input;
     ParameterValues options;
@@ -235,7 +235,7 @@ void ViewCanvas::invalidateChanged() {
     auto now = std::make_unique<Pictured>(std::move(shown.input), std::move(shown.options), at.range, at.scroll);
     if (!m_pictured->isOf(m_view, *now)) {
         m_canvas->invalidate();
-        m_pictured = std::move(now); // a step is told for each pane
+        m_pictured = std::move(now); // further signals of the same change find no difference
         emit drawnChanged();         // a frame that is already due draws the new picture before the queued refresh
     }
     refreshSoon();
@@ -258,7 +258,7 @@ void ViewCanvas::refresh() {
     emit drawnChanged();
 }
 
-/// A pane whose numbers alone are missing is busy once they are being measured: in a drag they wait.
+/// A pane that lacks only its numbers is busy only while they are measured: during a drag the measurement waits.
 bool ViewCanvas::isBusy(const DrawnView& drawn) const {
     const auto pane = static_cast<std::size_t>(m_pane);
     const bool isMeasuring = m_view.card().perPane && pane < drawn.input.panes.size() &&
@@ -297,7 +297,7 @@ QString ViewCanvas::noteOf(const DrawnView& drawn) const {
     QStringList parts;
     if (!budgets.isEmpty()) parts += tr("drawn: %1 tokens").arg(budgets.join(", "));
     if (ofPane && !drawn.isOutdated && drawn.input.panes[m_pane].result) parts += tr("measuring");
-    const ViewInput now = m_workbench.viewInput(m_view); // what is drawn was perhaps not being computed
+    const ViewInput now = m_workbench.viewInput(m_view); // the drawn input may be older than the computation
     const bool isComputing = ofPane ? m_pane < std::ssize(now.panes) && now.panes[m_pane].computing
                                     : now.data.computing || std::ranges::any_of(now.panes, &PaneData::computing);
     if (!isComputing) return parts.join("   "); // cancelled
@@ -317,7 +317,7 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     const QSize pixels = event->size() * devicePixelRatioF();
     m_workbench.setFrame(m_view, pixels.width(), pixels.height());
     m_revealed.clear(); // line breaks have changed
-    // Deferred: it changes the session, and Qt is laying out the window.
+    // Deferred: the refresh may scroll, which changes the session, and Qt is laying out the window.
     QTimer::singleShot(0, this, &ViewCanvas::invalidate);
 }
 

@@ -39,12 +39,12 @@ public:
 
     void resetView() { m_workbench.setRange(m_view, std::nullopt); }
     void frameSelection();                       ///< shows the selected tokens as large as they fit
-    void showMenu(const QPoint& globalPosition); ///< what one can do with the view, and its settings
+    void showMenu(const QPoint& globalPosition); ///< the commands and settings of the view
     void explain();                              ///< how to read the view
     void showRange();                            ///< opens the range dialog; views without axes have none
     void armLasso() { m_canvas->armLasso(); }
     void copy();      ///< the selected text where the canvas is the prompt's text, else the image and the finding
-    void copyMore();  ///< the selected positions there, else the data
+    void copyMore();  ///< the selected positions where the canvas is the prompt's text, else the data
     void copyImage(); ///< and the finding as text
     void copyData();
     void copySelectedText();
@@ -53,7 +53,7 @@ public:
     bool releaseCell(); ///< unlocks the locked cell; false: none was locked
 
 signals:
-    void drawnChanged(); ///< the picture and what is said about it, once for all changes of one event
+    void drawnChanged(); ///< the picture or what is said about it may have changed
     void dataWanted();   ///< the table behind the canvas is requested
     void exportWanted();
     void headsWanted(); ///< the view for all heads of the layer
@@ -74,8 +74,8 @@ private:
     ParameterValues options() const { return viewOptions(m_workbench.session(), m_view); }
     void connectWorkbench();
     void dataChanged(const QString& viewId);
-    void invalidate();        ///< picture, finding and read-out; nothing while hidden
-    void invalidateChanged(); ///< the same, where the picture is not of what it would be made from now
+    void invalidate();        ///< rebuilds picture, finding and read-out; while hidden, only marks the picture as old
+    void invalidateChanged(); ///< the same, but keeps the picture if what it is built from has not changed
     void refreshSoon();
     void refresh();
     void refreshReadOut();
@@ -85,14 +85,14 @@ private:
     QString noteOf(const DrawnView& drawn) const;
     void reveal(TokenIndex token);
     void revealSelection(); ///< scrolls the strip to a selection made in another view
-    void followFocus();     ///< shows what is hovered in another view, for as long as it is
+    void followFocus();     ///< scrolls the strip to a token while it is hovered in another view
     void followLock();      ///< scrolls the strip to a cell locked in another view
     bool isText() const { return m_view.card().place == ViewPlace::Text; }
     void selectRun(const QPointF& at, TokenRun (*around)(const TokenTable&, TokenIndex));
     void beginReading(const QPointF& at, Qt::KeyboardModifiers modifiers);
     void readTo(const QPointF& at, bool finished);
-    void fit();        ///< of a double click: nothing else
-    void movePinned(); ///< the pinned read-out goes with its token, or with the token out of sight
+    void fit();        ///< for a double click, whose first click may have locked a cell: takes the lock back
+    void movePinned(); ///< moves the pinned read-out with its token; dismisses it if the token is out of sight
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
@@ -118,18 +118,18 @@ private:
     CanvasWidget* m_canvas;
     OfferButton* m_offer;
     QPointer<ReadOut> m_readOut; ///< the window's child once it has been shown
-    QPointF m_readAt;            ///< what it tells about, on the canvas
-    QLabel* m_note;              ///< what an old picture shows, and how far the new one is
+    QPointF m_readAt;            ///< the point of the canvas that the read-out describes
+    QLabel* m_note;              ///< says what an old picture shows, and how far the new one is
     std::unique_ptr<Clock::Timer> m_aging;
     struct Pictured;
-    std::unique_ptr<Pictured> m_pictured; ///< what the canvas's scene is built from; null before a capture's first
+    std::unique_ptr<Pictured> m_pictured; ///< what the scene is built from; null before a capture's first scene
     bool m_isRefreshQueued = false;
-    std::string m_range; ///< of colours, with another capture; as drawn
+    std::string m_range; ///< the colour range shared with another capture, as drawn
     DataState m_seen;    ///< as of the last change of the view's data
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;
-    bool m_lockedByClick = false; ///< taken back where a second click makes it a double click
+    bool m_lockedByClick = false; ///< a lock that is taken back if the click becomes a double click
     std::optional<double> m_peek; ///< scroll while a token is hovered in another view
     TokenIndex m_locked = -1;     ///< key of the cell locked in another view
     bool m_shown = false;         ///< counted as shown by the workbench

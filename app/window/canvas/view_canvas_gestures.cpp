@@ -69,7 +69,7 @@ void ViewCanvas::connectGestures() {
     connect(m_canvas, &CanvasWidget::readingBegun, this, &ViewCanvas::beginReading);
     connect(m_canvas, &CanvasWidget::readTo, this, &ViewCanvas::readTo);
     connect(m_canvas, &CanvasWidget::wordWanted, this, [this](const QPointF& at) {
-        m_workbench.endMerge(); // a third click on it makes it a sentence, in the same step of undo
+        m_workbench.endMerge(); // a third click selects the sentence in the same step of undo
         selectRun(at, wordAround);
     });
     connect(m_canvas, &CanvasWidget::sentenceWanted, this,
@@ -88,7 +88,7 @@ void ViewCanvas::connectGestures() {
     });
 }
 
-/// A read-out tells about the picture that is drawn: what it said of an older one is asked for again.
+/// A read-out describes the picture that is drawn: after a new picture its facts are asked for again.
 void ViewCanvas::refreshReadOut() {
     if (!m_readOut->isVisible()) return;
     if (!m_workbench.capture()) return m_readOut->dismiss();
@@ -215,7 +215,7 @@ void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& 
             for (const auto& [id, text] : settingChange.options) setViewOption(s, m_view.card().id, id, text);
             if (settingChange.pane >= 0) s.activePane = settingChange.pane;
             if (settingChange.budget) {
-                // A quality is one policy's: the others need not have its curve.
+                // A quality budget is for one policy: the other policies may lack the curve that it refers to.
                 if (settingChange.budget->unit == Budget::Unit::Quality && s.panes.size() > 1) linkPanes(s, false);
                 setBudget(s, *settingChange.budget);
             }
@@ -374,7 +374,7 @@ void ViewCanvas::showMenu(const QPoint& at) {
     const bool chosen = !m_workbench.session().selected.empty();
     menu->addAction(tr("Copy the selected text"), this, &ViewCanvas::copySelectedText)->setEnabled(chosen);
     menu->addAction(tr("Copy the selected positions"), this, &ViewCanvas::copySelectedPositions)->setEnabled(chosen);
-    const bool isAnswered = isSignalConnected(QMetaMethod::fromSignal(&ViewCanvas::dataWanted)); // not while presented
+    const bool isAnswered = isSignalConnected(QMetaMethod::fromSignal(&ViewCanvas::dataWanted)); // not in a Presenter
     if (isAnswered) {
         menu->addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
         menu->addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);

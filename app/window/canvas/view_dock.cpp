@@ -70,7 +70,7 @@ void ViewDock::followCaptures() {
     }
     for (ViewCanvas* canvas : canvases()) canvas->setMinimumWidth(px(two ? kLeastOfTwo : kLeastAlone));
     m_caption->setVisible(two);
-    m_pictures->setStretch(1, two ? 1 : 0); // hidden, it would still take its share
+    m_pictures->setStretch(1, two ? 1 : 0); // the layout of a hidden canvas would still take its stretch
     if (m_second)
         for (QWidget* widget : {static_cast<QWidget*>(m_second), static_cast<QWidget*>(m_secondCaption)})
             widget->setVisible(two);

@@ -13,9 +13,9 @@ namespace kvscope {
 class CaptureCaption;
 class ElidedLabel;
 
-/// A view that shows all panes: its canvas, and a header of 28 pixels with name, options as chips and finding, which is
-/// the title bar of its dock. While two captures are compared, the canvas of the second one stands beside or below the
-/// first, each under its caption; a view of both captures has one canvas.
+/// A view that shows all panes: its canvas, and a header of 28 pixels with name, options as chips and finding. The
+/// header is the title bar of the dock. While two captures are compared, the canvas of the second one stands beside or
+/// below the first, each under its caption; a view of both captures has one canvas.
 class ViewDock : public QFrame {
     Q_OBJECT
 

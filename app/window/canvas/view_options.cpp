@@ -24,7 +24,7 @@ namespace kvscope {
 namespace {
 
 constexpr int kMostChips = 2, kMostModelChips = 4; // other options are in the menu
-constexpr std::size_t kLongMenu = 12;              // has headings and a search
+constexpr std::size_t kLongMenu = 12;              // a menu with more choices has headings and a search
 constexpr double kMostNumbers = 16;                // more are not listed one by one
 
 void addEntry(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec, const QString& label,
@@ -38,7 +38,7 @@ void addEntry(QMenu* menu, Workbench& workbench, const View& view, const Paramet
                      });
 }
 
-/// "A KeyDiff" of a choice of a pane; empty where there is no such pane.
+/// The label of a choice that names a pane, such as "A KeyDiff"; empty if there is no such pane.
 QString paneLabel(const Workbench& workbench, const ParameterChoice& choice) {
     for (const PaneData& pane : workbench.viewInput().panes)
         if (choice.id == std::string(1, pane.letter)) return fromUtf8(choice.id + " " + pane.policyName);
@@ -49,7 +49,7 @@ QString labelOf(const Workbench& workbench, const ParameterSpec& spec, const Par
     return spec.unit == kPaneUnit ? paneLabel(workbench, choice) : fromUtf8(choice.label);
 }
 
-/// Under the headings of their groups; of many choices a field finds some by a part of their name.
+/// Lists the choices under the headings of their groups; a field on top finds choices by a part of their name.
 void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const std::string chosen = viewOptions(workbench.session(), view).choice(spec.id);
     menu->setProperty("long", true);
@@ -98,7 +98,7 @@ void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const Para
                      values.integer(spec.id) == number);
 }
 
-/// Asks for a value with too many choices for a list; repeats with the error of the last answer.
+/// Asks for a value that has too many choices for a list; after an invalid answer asks again and shows its error.
 void askFor(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const QString label = fromUtf8(spec.label), help = fromUtf8(spec.help);
     QString text = fromUtf8(viewOptions(workbench.session(), view).text(spec.id)), wrong;
@@ -199,7 +199,8 @@ QString chipText(const Workbench& workbench, const ParameterSpec& spec, const Pa
     return {};
 }
 
-/// Greys the entry or chip of an option that depends on another option's value, and names that value. False: it did.
+/// Disables the entry or chip of an option that another option's value makes ineffective; the tool tip names that
+/// value. False: the option is disabled.
 bool greyIfIdle(auto* control, const View& view, const ParameterValues& values, const ParameterSpec& spec) {
     const std::string why = whyIdle(view, values, spec.id);
     control->setEnabled(why.empty());
@@ -230,14 +231,14 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
 }
 
 void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
-    std::vector<std::pair<const ParameterSpec*, QPushButton*>> chips; // those that act now are shown
+    std::vector<std::pair<const ParameterSpec*, QPushButton*>> chips; // only options that have an effect now are shown
     for (const ParameterSpec& spec : *view.card().options) {
         if (spec.kind != ParameterKind::Choice) continue;
         QPushButton* chip = added(row, chipButton({}, "plain", parent));
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);
         chip->setMenu(menu);
-        menu->setProperty("long", spec.choices.size() > kLongMenu); // before its look is made
+        menu->setProperty("long", spec.choices.size() > kLongMenu); // before the style sheet is applied
         QObject::connect(menu, &QMenu::aboutToShow, chip,
                          [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
         chips.emplace_back(&spec, chip);

@@ -7,14 +7,14 @@
 
 namespace kvscope {
 
-/// The table behind a canvas as an item model: a GL canvas has no accessible children, a table view has.
+/// The table behind a canvas as an item model: a painted canvas has no accessible children, a table view has.
 class ViewTableModel : public QAbstractTableModel {
     Q_OBJECT
 
 public:
     using QAbstractTableModel::QAbstractTableModel;
     void show(ViewTable table);
-    void renew(ViewTable table); ///< where it has the size of the one before, what is selected stays
+    void renew(ViewTable table); ///< keeps what is selected if columns and number of rows are the same as before
 
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
@@ -27,7 +27,7 @@ private:
 
 /// Tab-separated text of a whole table with its header, as "Copy data" puts it on the clipboard.
 QString tableAsTsv(const ViewTable& table);
-/// The chosen cells line by line, without a header; a cell that is not chosen between them is empty.
+/// The chosen cells line by line, without a header; cells between them that are not chosen are empty.
 QString selectionAsTsv(const ViewTableModel& model, const QItemSelection& chosen);
 
 } // namespace kvscope

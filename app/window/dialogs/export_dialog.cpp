@@ -1,5 +1,5 @@
-// Figures leave the program light and at a chosen size, because paper is not a screen. A figure is drawn as the command
-// in its metadata draws it, and by the same functions.
+// Figures are light by default and have a chosen size, because they are made for paper. A figure is drawn as the
+// command in its metadata draws it, and by the same functions.
 #include "app/window/dialogs/export_dialog.h"
 
 #include "app/export/scene_export.h"
@@ -71,7 +71,7 @@ Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
     choices.scale->setValue(2);
     choices.theme->addItems({"light", "dark", "paper"});
     choices.size->addItem(QObject::tr("As in the window"), QSize(choices.width->value(), choices.height->value()));
-    choices.size->addItem(QObject::tr("One column of a paper, 3.3 x 2.5 in"), QSize(317, 240)); // 96 pixels an inch
+    choices.size->addItem(QObject::tr("One column of a paper, 3.3 x 2.5 in"), QSize(317, 240)); // 96 pixels per inch
     choices.size->addItem(QObject::tr("Two columns of a paper, 7.0 x 2.75 in"), QSize(672, 264));
     auto* form = new QFormLayout(&dialog);
     form->addRow(QObject::tr("What"), choices.what);
@@ -114,7 +114,7 @@ FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const s
     return figure;
 }
 
-/// The session with the range of colours that a view shares with another capture, so that the figures of both do too.
+/// The session with the colour range that a view shares with another capture, so that the figures of both share it.
 Session asDrawn(const Workbench& workbench, const FigureRequest& figure) {
     Session session = workbench.session();
     const int pane = figure.pane ? static_cast<int>(*figure.pane) : -1;
@@ -124,7 +124,7 @@ Session asDrawn(const Workbench& workbench, const FigureRequest& figure) {
     return session;
 }
 
-/// What the command in the metadata does, on the session as it is now: results that are known come from the caches.
+/// Does what the command in the metadata does, on the session as it is now; known results come from the caches.
 void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& figure, bool footer, NoticeStrip& notices,
                  const SavedLive& saved) {
     submitWriting(
@@ -133,7 +133,7 @@ void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& fig
          runner = workbench.sharedRunner(), figure, footer, saved](const Checkpoint& checkpoint) {
             checkIsNoSource(figure.outPath, filesReadBy(session));
             return [&window, session, figure, footer, saved,
-                    input = figureInput(session, capture, figure, *runner, checkpoint)] { // text belongs to this thread
+                    input = figureInput(session, capture, figure, *runner, checkpoint)] { // text needs the GUI thread
                 const SessionFigure drawn = drawFigure(session, figure, input, QtTextService());
                 const std::string content = figureFile(drawn.scene, figure.outPath,
                                                        {.scale = figure.scale,
@@ -155,7 +155,7 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
     if (pane < 0 || pane >= std::ssize(input.panes))
         throw Error({"There is no pane whose list could be written", "", "add a pane", path});
     const PaneData& data = input.panes[static_cast<std::size_t>(pane)];
-    // An older list stays on the screen, and the command would make another one.
+    // The screen may still show an older list, which the command would not make.
     if (!data.result || data.outdated)
         throw Error({"The list of this pane has not been computed yet", "",
                      "wait until it is, or press F5 where it was cancelled", path});
@@ -169,12 +169,12 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
     });
 }
 
-/// Ctrl+C copies all cells that are selected; Qt's own table copies one of them.
+/// In this table Ctrl+C copies all selected cells; Qt's own table copies one of them.
 class DataTable : public QTableView {
 public:
     DataTable(ViewTableModel& model, QWidget* parent) : QTableView(parent), m_model(model) {
         setModel(&model);
-        setTabKeyNavigation(false); // to the button below
+        setTabKeyNavigation(false); // Tab goes to the button below
     }
 
 protected:
@@ -246,11 +246,11 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
     workbench.tell(this, follow, &Workbench::panesChanged, &Workbench::sessionChanged);
     connect(&workbench, &Workbench::cursorChanged, this, [follow, &workbench, &view = canvas.view()] {
-        // A view without steps has one table at all of them: a new one would drop the selection.
+        // A view without steps has the same table at every step.
         const ParameterValues options = viewOptions(workbench.session(), view);
         if (!view.stepSequence(workbench.viewInput(view), options).events.empty()) follow();
     });
-    // Progress alone is ignored: a new table would drop the selection many times a second.
+    // Progress alone is ignored: it does not change the table.
     connect(&workbench, &Workbench::dataChanged, this,
             [follow, &workbench, &view = canvas.view(),
              seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {

@@ -16,8 +16,8 @@ struct SavedLive;
 void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
                       const SavedLive& saved);
 
-/// The table behind a canvas, kept up to date while it is open. Its title says whose it is: of which pane, and of which
-/// capture while two are compared.
+/// The table behind a canvas, kept up to date while the dialog is open. The title names the pane, and the capture while
+/// two are compared.
 class DataDialog : public QDialog {
     Q_OBJECT
 

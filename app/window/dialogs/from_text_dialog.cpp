@@ -1,4 +1,4 @@
-// Checks run on a worker, the newest one wins; what was asked for earlier is dropped by the scheduler.
+// Checks run on a worker. The newest one wins: the scheduler drops those asked for earlier.
 #include "app/window/dialogs/from_text_dialog.h"
 
 #include "app/live/live_client.h"
@@ -102,7 +102,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     auto* again = named("checkPython", new QPushButton(tr("Check"), this));
     connect(again, &QPushButton::clicked, this, &FromTextDialog::check);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
-        if (m_isChecking) check(); // another capture has cancelled the job
+        if (m_isChecking) check(); // opening another capture has cancelled the job
     });
     m_pythonSays = addRow(tr("Python"), m_python, again, "pythonSays");
     m_python->setToolTip(tr("A Python that has kvscope-tools, or a command that runs one: ssh -T gpu7 python3"));
@@ -122,7 +122,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     fill(first);
     connect(m_model, &QComboBox::currentTextChanged, this, [this](const QString& model) {
-        if (model.toStdString() == shippedModel()) m_bos->setChecked(true); // as it was trained
+        if (model.toStdString() == shippedModel()) m_bos->setChecked(true); // it was trained with BOS
     });
     connect(m_cutSays, &QLabel::linkActivated, this, [this] { m_cut->setCurrentIndex(0); });
     for (QComboBox* box : {m_model, m_device, m_dtype, m_cut})
@@ -136,7 +136,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     check();
 }
 
-/// The worker may take a moment to end, which a job waits for.
+/// The worker may take a moment to end, so a job waits for it.
 FromTextDialog::~FromTextDialog() {
     Scheduler::Job job;
     job.work = [worker = m_worker](const Checkpoint&, const auto&) { worker->client.reset(); };
@@ -173,8 +173,8 @@ void FromTextDialog::fill(const live::LiveDescription& description) {
     if (number > 0) m_cutNumber->setValue(number);
 }
 
-/// The field changes some characters: line breaks of Windows, no-break spaces, line separators. Tokens are made of the
-/// text as it was given, so it is kept beside the field.
+/// The field changes some characters: line breaks of Windows, no-break spaces, line separators. Tokens are made from
+/// the text as it was given, so m_parts keeps that text.
 void FromTextDialog::showText() {
     m_text->setPlainText(contextText(m_parts));
     m_shownText = m_text->toPlainText();
@@ -296,7 +296,7 @@ void FromTextDialog::tell(const Found& found) {
         say(m_cutSays, found.cut ? cutText(found) : isCounting ? tr("Counting the tokens…") : QString());
 }
 
-/// The shipped model and those of the cache. What is being typed stays as it is.
+/// Offers the shipped model and those in the cache. The name that is being typed stays as it is.
 void FromTextDialog::offerModels(const std::vector<std::string>& cached) {
     QStringList names;
     if (const std::string shipped = shippedModel(); !shipped.empty()) names += fromUtf8(shipped);
@@ -312,7 +312,7 @@ void FromTextDialog::offerModels(const std::vector<std::string>& cached) {
     m_model->lineEdit()->setCursorPosition(cursor);
 }
 
-/// What the model is, and the memory for weights and context beside what is free.
+/// Describes the model, the memory that weights and context need, and the memory that is free.
 QString FromTextDialog::needs(const Found& found) const {
     const live::ModelFacts& facts = *found.model;
     const live::LiveDescription wanted = description();

@@ -15,9 +15,9 @@ class QSpinBox;
 
 namespace kvscope {
 
-/// Describes a live context: model, Python, text, question, expected answer and cut. A worker that is started beside
-/// the dialog says what the model needs and where the cut lies before anything is loaded; what is wrong stands at its
-/// field.
+/// Describes a live context: model, Python, text, question, expected answer and cut. A worker that runs while the
+/// dialog is open says what the model needs and where the cut lies before anything is loaded; an error is shown below
+/// its field.
 class FromTextDialog : public QDialog {
     Q_OBJECT
 
@@ -33,8 +33,8 @@ signals:
     void chosen(const live::LiveDescription& description);
 
 private:
-    struct Worker; ///< the one that answers; used by one job at a time
-    struct Found;  ///< what it said, as far as it came
+    struct Worker; ///< the worker that answers; used by one job at a time
+    struct Found;  ///< what the worker has said so far
     QLabel* addRow(const QString& label, QWidget* field, QWidget* beside = nullptr, const char* said = nullptr);
     QWidget* buildRun();
     QWidget* buildText();
@@ -56,8 +56,8 @@ private:
     std::unique_ptr<Clock::Timer> m_soon;
     bool m_isChecking = false;           ///< a job uses m_worker
     bool m_isRefused = false;            ///< something is known to be wrong
-    std::vector<live::TextPart> m_parts; ///< of the context as given, which holds while its text is not edited
-    live::ModelChoice m_givenModel;      ///< with its revision, which holds while the model is not edited
+    std::vector<live::TextPart> m_parts; ///< of the context as given; used while the text is not edited
+    live::ModelChoice m_givenModel;      ///< with its revision, which is used while the model is not edited
     QString m_shownText;                 ///< what the text field makes of m_parts
     QStringList m_offered;               ///< models
     QGridLayout* m_grid;

@@ -24,7 +24,7 @@ constexpr int kAround = 32; // cells shown on each side of the target
 std::optional<int> placeIn(QLineEdit* field, std::int64_t limit, int& wrong) {
     const QString text = field->text().trimmed();
     bool whole = false;
-    const int value = QLocale::c().toInt(text, &whole); // 1,024 as well
+    const int value = QLocale::c().toInt(text, &whole); // accepts 1,024, too
     const bool bad = !text.isEmpty() && (!whole || value < 0 || value >= limit);
     setWrong(field, bad);
     wrong += bad ? 1 : 0;

@@ -1,4 +1,4 @@
-// The lesson is edited as a value; a stop holds the whole setting of the moment when it was taken.
+// The lesson is edited as a value; a stop holds the whole setting that was shown when the stop was taken.
 #include "app/window/dialogs/lesson_maker.h"
 
 #include "app/study/resources.h"
@@ -118,7 +118,7 @@ LessonStop* LessonMaker::chosen() {
     return row < 0 || row >= std::ssize(m_lesson.stops) ? nullptr : &m_lesson.stops[static_cast<std::size_t>(row)];
 }
 
-/// Those with steps first: the first one is what the steps are played of.
+/// Views with steps come first, because the step player plays the steps of the first view.
 std::vector<std::string> LessonMaker::shownViews() const {
     std::vector<const View*> views = m_workbench.shownViews();
     std::erase_if(views, [](const View* view) { return view->card().perPane; });
@@ -132,7 +132,7 @@ std::vector<std::string> LessonMaker::shownViews() const {
 
 void LessonMaker::takeStart() {
     m_lesson.start = m_workbench.session();
-    std::string edited = std::move(m_of.lesson); // whatever lesson is open by now
+    std::string edited = std::move(m_of.lesson); // stays, whatever lesson is open by now
     m_of = m_lesson.start;
     m_of.lesson = std::move(edited);
     m_lesson.views = shownViews();
@@ -201,7 +201,7 @@ Session LessonMaker::session() {
 }
 
 void LessonMaker::reject() {
-    if (session() == m_saved || // its start, too
+    if (session() == m_saved || // which compares the start, too
         QMessageBox::question(this, windowTitle(), tr("Close without saving the lesson?")) == QMessageBox::Yes)
         QDialog::reject();
 }

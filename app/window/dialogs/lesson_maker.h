@@ -17,17 +17,17 @@ namespace kvscope {
 class QuestionMaker;
 class SegmentedSwitch;
 
-/// Makes a lesson of the session, or edits the open lesson: a title, a text, stops that take what is shown at the
-/// moment, and perhaps a question. Not modal, so that one sets the next stop meanwhile. Writes an ordinary lesson file.
+/// Makes a lesson of the session, or edits the open lesson: a title, a text, stops that store what is shown when they
+/// are added, and perhaps a question. Not modal: the user sets up the next stop meanwhile. Writes a lesson file.
 class LessonMaker : public QDialog {
     Q_OBJECT
 
 public:
     LessonMaker(Workbench& workbench, QWidget* parent);
 
-    /// Lessons that readers make; the list of lessons shows them after the program's own.
+    /// Where the lessons of users are kept; the list of lessons shows them after the program's own.
     static QString folder();
-    void reject() override; ///< asks where something is not saved
+    void reject() override; ///< asks first if there are unsaved changes
 
 signals:
     void saved(const QString& path);
@@ -51,7 +51,7 @@ private:
     LessonStop* chosen();
 
     Workbench& m_workbench;
-    Session m_of; ///< what was open when it was made: its capture, and the lesson that is edited, with its question
+    Session m_of; ///< what session() starts from: the capture of the lesson, and the text of the edited lesson, if any
     Lesson m_lesson;
     Session m_saved;        ///< the lesson's session when it was opened or last saved
     bool m_filling = false; ///< fields are set by the program

@@ -31,7 +31,8 @@ const QUrl kContents(QStringLiteral("qrc:/manual/README.md"));
 
 constexpr double kWidestPicture = 620; // of the design: fits the page beside its scroll bar
 
-/// Draws an SVG at the interface scale, so that its text matches the page. Qt reads a list of fonts as one name.
+/// Draws an SVG at the interface scale, so that its text matches the page. Lists of font families are cut to the first
+/// one, because Qt reads a list as one name.
 QImage drawSvg(const QString& path, double pixelRatio) {
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly)) return {};
@@ -63,7 +64,7 @@ void setBlock(const QTextBlock& block) {
     QTextCursor(block).mergeBlockFormat(format);
 }
 
-/// Headings are anchors, named as GitHub names them: "All policies" is #all-policies.
+/// Makes a heading an anchor, named as GitHub names it: "All policies" is #all-policies.
 void nameHeading(const QTextBlock& block) {
     if (block.blockFormat().headingLevel() == 0) return;
     QTextCharFormat anchor;
@@ -111,7 +112,7 @@ void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type)
         underlineLinks(block);
     }
     if (!name.hasFragment()) return;
-    (void)document()->size(); // laid out to its end, or the page cannot be scrolled as far
+    (void)document()->size(); // lays the page out to its end; otherwise it cannot be scrolled that far
     scrollToAnchor(name.fragment().toLower());
 }
 

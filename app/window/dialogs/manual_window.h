@@ -19,7 +19,7 @@ public:
 protected:
     void doSetSource(const QUrl& name, QTextDocument::ResourceType type) override;
     void changeEvent(QEvent* event) override;
-    void keyPressEvent(QKeyEvent* event) override;  ///< Esc is the window's
+    void keyPressEvent(QKeyEvent* event) override;  ///< leaves Esc to the window
     void resizeEvent(QResizeEvent* event) override; ///< keeps the scroll position
 
 private:
@@ -27,7 +27,7 @@ private:
     /// The scroll position to keep: the wanted one unless the user has scrolled since.
     int place() const;
 
-    int m_wanted = 0, m_given = -1;    ///< of the last scrollTo
+    int m_wanted = 0, m_given = -1;    ///< asked of, and reached by, the last scrollTo
     Appearance m_drawn = appearance(); ///< what the page was laid out for
 };
 
@@ -46,8 +46,8 @@ protected:
 private:
     void fit(); ///< resizes with the interface scale, within the screen
 
-    double m_scale = 1;       ///< that the size was made for
-    QSize m_design{720, 760}; ///< at scale 1
+    double m_scale = 1;       ///< the interface scale that the size was made for
+    QSize m_design{720, 760}; ///< the size at scale 1
     QSize m_given = size();   ///< the size that fit() gave
 };
 

@@ -37,7 +37,7 @@ QString boundsText(const std::vector<LessonChoice>& choices, const LessonQuantit
     return bounds.join(", ");
 }
 
-/// Of the start and all stops.
+/// The views of the start and of all stops.
 std::set<std::string> viewsOf(const Lesson& lesson) {
     std::set<std::string> views(lesson.views.begin(), lesson.views.end());
     for (const LessonStop& stop : lesson.stops) views.insert(stop.views.begin(), stop.views.end());
@@ -109,7 +109,7 @@ void QuestionMaker::ask() {
     m_of.asked.lesson.clear();
     m_asked = true;
     m_value.reset();
-    m_workbench.cancel(kSlot); // what it computes is of the question before
+    m_workbench.cancel(kSlot); // its job computes the value for the previous question
     refresh();
     const auto request = m_workbench.request();
     if (!request || m_of.quantity.empty()) return;
@@ -168,7 +168,7 @@ void QuestionMaker::writeTo(Lesson& lesson) const {
     lesson.quantity = m_of.quantity;
     lesson.pane = m_of.pane;
     lesson.asked = m_of.asked;
-    if (m_asked) lesson.recorded.clear(); // numbers of the question as read
+    if (m_asked) lesson.recorded.clear(); // which belongs to the question as read
     lesson.choices = choices();
     lesson.claim = m_of.claim;
     lesson.answer = m_answer->toPlainText().trimmed().toStdString();
@@ -176,7 +176,7 @@ void QuestionMaker::writeTo(Lesson& lesson) const {
     lesson.withheld = m_withhold->isChecked() ? withheldOf(lesson) : std::vector<std::string>();
 }
 
-/// What the author of the lesson as read has left open stays so.
+/// Where the author of the lesson as read withheld some views, the other views of that lesson are not withheld now.
 std::vector<std::string> QuestionMaker::withheldOf(const Lesson& lesson) const {
     std::vector<std::string> withheld = m_of.withheld;
     const std::set<std::string> known = withheld.empty() ? std::set<std::string>() : viewsOf(m_of);

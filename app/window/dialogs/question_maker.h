@@ -17,15 +17,15 @@ namespace kvscope {
 
 class ChoiceBox;
 
-/// The question of a lesson in the making: its text, the number of a pane that decides, the bounds between the choices
-/// and the answer. The question is about what is shown when the number is chosen, and the number is computed then.
+/// The question of a lesson in the making: its text, the quantity and pane that decide it, the bounds between the
+/// choices, and the answer. It is about what is shown when the quantity is chosen, and the value is computed then.
 class QuestionMaker : public QWidget {
 public:
     QuestionMaker(Workbench& workbench, QWidget* parent);
 
     void show(const Lesson& lesson);
     void writeTo(Lesson& lesson) const; ///< no question where the text is empty
-    QString missing() const;            ///< why the question cannot be saved; empty: nothing
+    QString missing() const;            ///< why the question cannot be saved; empty: it can
 
 private:
     void ask();
@@ -34,11 +34,11 @@ private:
     std::vector<std::string> withheldOf(const Lesson& lesson) const;
 
     Workbench& m_workbench;
-    Lesson m_of;                   ///< as read; its setting, number and pane as asked
-    QString m_read;                ///< the bounds as read: their choices have words of their own,
-    std::string m_readOf;          ///< which are about this quantity
-    bool m_asked = false;          ///< anew: the claim as read says nothing any more
-    std::optional<double> m_value; ///< what was computed
+    Lesson m_of;                   ///< the lesson as read, with setting, quantity and pane as last asked
+    QString m_read;                ///< the bounds as read, whose choices have words of their own
+    std::string m_readOf;          ///< the quantity that these words are about
+    bool m_asked = false;          ///< asked anew: the claim and the recorded numbers as read no longer hold
+    std::optional<double> m_value; ///< the computed value of the quantity
     QPlainTextEdit *m_text, *m_answer;
     ChoiceBox *m_quantity, *m_pane;
     QLineEdit* m_bounds;

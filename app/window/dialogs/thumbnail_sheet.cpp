@@ -131,10 +131,10 @@ void ThumbnailSheet::drawNext() {
     if (std::exchange(m_outdated, false)) m_old = m_cards;
     if (m_old.empty()) return;
     const auto inSight = std::ranges::find_if(m_old, [](const ViewThumbnail* card) { return card->isVisible(); });
-    compute(inSight == m_old.end() ? *m_old.front() : **inSight); // what is searched comes first
+    compute(inSight == m_old.end() ? *m_old.front() : **inSight); // cards that match the search come first
 }
 
-/// The session, on the head of the card.
+/// The session with the head of the card.
 Session ThumbnailSheet::sessionOf(const ViewThumbnail& card) const {
     Session session = m_workbench.session();
     if (const auto& capture = m_workbench.capture(); capture && card.head())
@@ -190,8 +190,8 @@ void ThumbnailSheet::draw(ViewThumbnail& card, const Session& session, const Dat
     m_next.start();
 }
 
-/// Heads side by side share a range of colours: that of the heads known so far, in which those drawn before are drawn
-/// again.
+/// All heads share one colour range, that of the heads computed so far. When it changes, the cards that were drawn
+/// before are drawn again.
 ParameterValues ThumbnailSheet::sharedOptions(const ViewThumbnail& card, const Session& session) {
     std::vector<ViewInput> heads(m_data.size(), m_workbench.viewInput());
     std::vector<const ViewInput*> inputs;
@@ -241,7 +241,7 @@ bool ThumbnailSheet::eventFilter(QObject* watched, QEvent* event) {
     }
 }
 
-/// To the nearest card in that direction; up from the first row leads to the search.
+/// Moves the focus to the nearest card in that direction; up from the first row leads to the search field.
 void ThumbnailSheet::moveFocus(int key) {
     const auto cards = shown();
     if (cards.empty()) return;
@@ -309,7 +309,7 @@ HeadGallery::HeadGallery(Workbench& workbench, const View& view, const TextServi
         groups.back().second.push_back(card);
     }
     fill(tr("Type the number of a head; Enter opens it"), std::move(groups));
-    connect(&workbench, &Workbench::captureChanged, this, &QDialog::reject); // its heads are the old capture's
+    connect(&workbench, &Workbench::captureChanged, this, &QDialog::reject); // the cards are heads of the old one
 }
 
 } // namespace kvscope

@@ -17,12 +17,12 @@ class QLineEdit;
 namespace kvscope {
 
 /// Small pictures under headings, to be searched by typing and chosen by Enter or a click. Pictures are drawn one after
-/// another while the sheet is open; closed, it computes nothing. Data are kept until the session needs others.
+/// another while the sheet is open; a closed sheet computes nothing. Data are kept until the session needs others.
 class ThumbnailSheet : public QDialog {
     Q_OBJECT
 
 public:
-    /// As large as the window allows, with nothing searched.
+    /// Opens the sheet as large as the window allows, with an empty search.
     void present();
     std::vector<ViewThumbnail*> shown() const; ///< cards that match what is searched, in their order
 
@@ -34,7 +34,7 @@ protected:
 
     ThumbnailSheet(Workbench& workbench, const TextService& text, QWidget* parent);
     ~ThumbnailSheet() override; ///< cancels the pictures
-    /// To be called once, by the constructor.
+    /// To be called once, by the constructor of the derived class.
     void fill(const QString& hint, std::vector<Group> groups);
     QWidget* body() const { return m_body; } ///< parent of the cards
     bool eventFilter(QObject* watched, QEvent* event) override;
@@ -54,7 +54,7 @@ private:
     ParameterValues sharedOptions(const ViewThumbnail& card, const Session& session);
     void choose(ViewThumbnail* card);
     void moveFocus(int key);
-    ViewThumbnail* best() const; ///< that Enter chooses: of those that match the first whose title does; null: none
+    ViewThumbnail* best() const; ///< what Enter chooses: the first card that matches by its title, else the first match
     Session sessionOf(const ViewThumbnail& card) const;
 
     Workbench& m_workbench;
@@ -70,7 +70,7 @@ private:
     std::map<const ViewThumbnail*, Data> m_data;
     QTimer m_next; ///< one picture at a time, so that the window answers
     int m_columns = 4;
-    std::string m_range; ///< of the colours of all heads
+    std::string m_range; ///< the colour range that all heads share
     bool m_outdated = true;
 };
 
@@ -82,12 +82,12 @@ public:
     ViewGallery(Workbench& workbench, const TextService& text, QWidget* parent);
 };
 
-/// One view for all heads of the layer: for all query heads, by KV head, where it is about one of them.
+/// One view for all heads of the layer: for the query heads, by KV head, if it is about one of them, else for KV heads.
 class HeadGallery : public ThumbnailSheet {
     Q_OBJECT
 
 public:
-    /// A capture is open, and the view is about one head (`headsOf`).
+    /// A capture must be open, and the view must be about one head (`headsOf`).
     HeadGallery(Workbench& workbench, const View& view, const TextService& text, QWidget* parent);
 };
 

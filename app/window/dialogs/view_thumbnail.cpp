@@ -12,13 +12,13 @@
 
 namespace kvscope {
 
-constexpr double kShrink = 0.6; ///< of the drawing: its labels can still be guessed
+constexpr double kShrink = 0.6; ///< scale of the drawing, at which its labels can still be guessed
 constexpr int kWidth = 244, kPictureHeight = 148, kHeight = 224, kMargin = 6;
 constexpr std::size_t kMostMarks = 3000; ///< more become one image
 
 namespace {
 
-/// Whole lines, as many as have room; the last ends with an ellipsis where more would follow.
+/// Draws as many whole lines as have room; the last ends with an ellipsis if more would follow.
 void drawLines(QPainter& painter, const QRect& place, const QString& text) {
     const QFontMetrics metrics = painter.fontMetrics();
     QTextLayout layout(text, painter.font());
@@ -41,7 +41,7 @@ ViewThumbnail::ViewThumbnail(const View& view, QWidget* parent) : QAbstractButto
     setObjectName(fromUtf8(view.card().id));
     setFixedSize(sizeHint());
     setFocusPolicy(Qt::StrongFocus);
-    setCheckable(true); // by the search
+    setCheckable(true); // the search checks the best match
     setAttribute(Qt::WA_Hover);
     setText(fromUtf8(view.card().name));
     setAccessibleName(text());

@@ -18,9 +18,9 @@ public:
     /// The card is about one head; `name` is its title.
     void showHead(QueryHeadIndex head, const QString& name);
     const std::optional<QueryHeadIndex>& head() const { return m_head; } ///< empty: the session's
-    /// Every word is in its heading, its title, the view's summary or papers; of a head: in its title.
+    /// Whether every word is in the heading, the title, the view's summary or papers; for a head only in the title.
     bool matches(const QString& words, const QString& heading) const;
-    /// The view's picture for this input, or why there is none.
+    /// Draws the view's picture for this input, or sets the reason why there is none.
     void draw(const ViewInput& input, const ParameterValues& options, const TextService& text);
     void setReason(const QString& reason);
     const QString& reason() const { return m_reason; } ///< empty: it has a picture
@@ -34,7 +34,7 @@ protected:
 private:
     const View& m_view;
     std::optional<QueryHeadIndex> m_head;
-    QString m_summary; ///< below the title; of a head its finding
+    QString m_summary; ///< text below the title: the view's summary, or a head's finding
     QImage m_picture;
     QString m_reason;
 };

@@ -81,9 +81,9 @@ void DockLayout::arrangeTeach() {
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("lessons"));
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("lesson"));
     for (const char* other :
-         {"explanation", "parameters", "fidelity", "why"}) // a lesson's text and question need it all
+         {"explanation", "parameters", "fidelity", "why"}) // tabs: a lesson's text and question need the full height
         m_window.tabifyDockWidget(dock("lesson"), dock(other));
-    // A dock that has tabs cannot be split any more: first the three places, then their tabs.
+    // A dock that has tabs cannot be split any more, so the three places are made before their tabs.
     const std::vector<PanelDock*> steps = stepDocks(), details = detailDocks();
     PanelDock *stepView = steps.front(), *detail = details.front();
     m_window.splitDockWidget(dock("lessons"), stepView, Qt::Horizontal);
@@ -148,7 +148,7 @@ void DockLayout::placeBottom() {
         m_window.tabifyDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::Text));
     else
         m_window.splitDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::Text), Qt::Vertical);
-    PanelDock* numbers = dock(ViewPlace::BelowPanes); // beside it, or behind it where there is room for one
+    PanelDock* numbers = dock(ViewPlace::BelowPanes); // further docks become its tabs, or stand beside it if they fit
     if (m_size != WindowSize::Narrow && !hasOneRow()) {
         m_window.splitDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), Qt::Horizontal);
         numbers = dock(ViewPlace::BesideRow);
@@ -243,7 +243,7 @@ void DockLayout::sharePanes() {
     if (wide)
         m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), dock("metrics")},
                              {px(620), px(520), px(620)},
-                             Qt::Horizontal); // the first place is that of views called in
+                             Qt::Horizontal); // views that are opened later become tabs of the first
     else if (!narrow)
         m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow)}, {px(500), px(460)},
                              Qt::Horizontal);

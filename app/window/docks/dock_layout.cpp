@@ -56,7 +56,7 @@ DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window)
     m_window.setDockOptions(QMainWindow::AllowNestedDocks | QMainWindow::AllowTabbedDocks);
     m_window.installEventFilter(this);
     connect(qApp, &QApplication::focusChanged, this, &DockLayout::markActive);
-    // While docks change places, their widths add up to more than the window's; it must not grow for that.
+    // While docks change places, their widths add up to more than the window's; the window must not grow for that.
     m_window.layout()->setSizeConstraint(QLayout::SetNoConstraint);
     m_window.setMinimumSize(leastWindow(1));
     m_window.setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
@@ -119,7 +119,7 @@ QString DockLayout::settingsKey() const {
 
 void DockLayout::arrange(WindowLayout layout, bool twoRows) {
     m_twoRows = twoRows;
-    if (m_maximised && layout == m_layout) return; // what it gives back is arranged then
+    if (m_maximised && layout == m_layout) return; // giveBack() will arrange the docks
     giveBack();
     const WindowSize size = sizeOf(m_window.width());
     const bool isShortNow = isShort(m_window.height(), twoRows && layout == WindowLayout::ComparePolicies);
@@ -165,7 +165,7 @@ void DockLayout::reset() {
 DockLayout::Sizes DockLayout::sizes() const {
     Sizes sizes;
     for (PanelDock* dock : m_docks)
-        if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // a dock behind its tab has no size of its own
+        if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // a dock behind another tab has no size
             sizes.emplace_back(dock,
                                QSizeF(dock->size()) / appearance().scale + QSizeF(0, dock->hasTabs() ? kTabs : 0));
     return sizes;
@@ -232,7 +232,7 @@ void DockLayout::placeToRead(PanelDock* dock) {
     const int panes = m_window.centralWidget()->isVisible() ? m_window.centralWidget()->width() : 0;
     QList<QDockWidget*> docks = {dock};
     QList<int> widths = {std::max(px(kReadableWidth), panes / 2)};
-    for (PanelDock* panel : m_docks) // the panes give the room
+    for (PanelDock* panel : m_docks) // panels keep their widths, so that the room comes from the panes
         if (!isView(panel) && !panel->isFloating() && !panel->visibleRegion().isEmpty()) {
             docks << panel;
             widths << panel->width();
@@ -266,7 +266,7 @@ bool DockLayout::giveBack() {
     if (!m_maximised) return false;
     const QPointer<QWidget> focused = QApplication::focusWidget();
     m_maximised.reset();
-    emit maximisedChanged(); // the panes are there again before the arrangement is
+    emit maximisedChanged(); // shows the panes again before the arrangement is restored
     m_window.restoreState(m_before);
     const QSize before = m_shared;
     arrange(m_layout, m_twoRows); // the window may have another size now

@@ -34,7 +34,7 @@ public:
     /// Saves the current arrangement and switches to the one for layout and window size. An arrangement whose
     /// separators the user has not moved distributes the space again when the window is resized. `twoRows`: of panes.
     void arrange(WindowLayout layout, bool twoRows);
-    void remember(); ///< the arrangement shown, in the settings
+    void remember(); ///< saves the shown arrangement in the settings
     void reset();    ///< back to the default of the arrangement shown
     /// Visible docks with their sizes in logical pixels. New contents request other sizes; whoever replaces contents
     /// restores these sizes after the layout.
@@ -46,10 +46,10 @@ public:
     /// Shows a dock in front, with the focus. A hidden view opens where it can be read: as a tab of the largest view,
     /// else beside the panes.
     void open(PanelDock* dock);
-    /// Gives the whole window to one dock, or to the panes (null); a second time gives all places back.
+    /// Gives the whole window to one dock, or to the panes (null); a second call gives all places back.
     void maximise(PanelDock* dock);
     bool isTight() const; ///< one row below the panes
-    bool giveBack();      ///< every place as it was before `maximise`; false: nothing was maximised
+    bool giveBack();      ///< restores all places from before `maximise`; false: nothing was maximised
     const std::optional<PanelDock*>& maximised() const { return m_maximised; }
     PanelDock* dockOf(const QWidget* inside) const; ///< null: it is in none
     /// Gives the focus to the next place (1) or the one before (-1): docks and panes from left to right, those above
@@ -64,11 +64,11 @@ signals:
     void maximisedChanged();
 
 private:
-    static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt counts to the docks under it
+    static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt includes in the docks' height
     QString settingsKey() const;
     void present(PanelDock* dock);
     void placeToRead(PanelDock* dock);
-    PanelDock* roomiestView(const PanelDock* but) const; ///< that can be read; null: none
+    PanelDock* roomiestView(const PanelDock* but) const; ///< the largest view that is readable; null: none
     void markActive(QWidget* before, QWidget* now);
     /// While a separator is dragged, only the docks at its sides change their size.
     void holdOthers(const QPoint& separator, Qt::Orientation direction);
@@ -85,7 +85,7 @@ private:
     void sharePanes();
     void shareTeach();
     void shareModel();
-    PanelDock* dock(ViewPlace place) const; ///< of the view that has it
+    PanelDock* dock(ViewPlace place) const; ///< of the view that has this place
     std::vector<PanelDock*> teachingDocks(TeachingRole first, TeachingRole others) const;
     std::vector<PanelDock*> stepDocks() const { return teachingDocks(TeachingRole::StepsFirst, TeachingRole::Steps); }
     std::vector<PanelDock*> detailDocks() const {
@@ -111,7 +111,7 @@ private:
     std::vector<Held> m_held;
     std::optional<PanelDock*> m_maximised; ///< null: the panes
     QByteArray m_before;                   ///< the arrangement that a maximised dock gives back
-    Sizes m_sizesBefore;                   ///< exactly: Qt's state is for hidden docks, too
+    Sizes m_sizesBefore;                   ///< exact sizes: Qt's state also gives room to hidden docks
     QSize m_shared;                        ///< size of the window when the space was shared
 };
 

@@ -104,7 +104,7 @@ void PanelDock::fillScreen() {
 }
 
 bool PanelDock::event(QEvent* event) {
-    // Qt floats a dock whose title is double clicked.
+    // Qt would float a dock whose title is double clicked; here it is maximised.
     if (event->type() == QEvent::MouseButtonDblClick && titleBarWidget() &&
         titleBarWidget()->geometry().contains(static_cast<QMouseEvent*>(event)->position().toPoint())) {
         emit maximiseWanted();
@@ -126,7 +126,7 @@ void PanelDock::suspend(bool suspended) {
 
 bool PanelDock::hasTabs() const {
     const auto* window = qobject_cast<const QMainWindow*>(parentWidget());
-    if (!window || isFloating()) return false; // Qt 6.8 lists the tabs it left
+    if (!window || isFloating()) return false; // Qt 6.8 still lists its former tabs
     const QList<QDockWidget*> others = window->tabifiedDockWidgets(const_cast<PanelDock*>(this)); // Qt only looks at it
     return std::ranges::any_of(others, [](const QDockWidget* other) { return !other->isHidden(); });
 }
@@ -158,7 +158,7 @@ void PanelDock::fitHeader() {
         if (yields) needed -= part->sizeHint().width();
         if (qobject_cast<QToolButton*>(part)) {
             part->setVisible(!yields);
-        } else { // whether it is hidden is the view's own matter
+        } else { // hiding and showing a chip is left to the view
             part->setMaximumWidth(yields ? 0 : QWIDGETSIZE_MAX);
             part->setFocusPolicy(yields ? Qt::NoFocus : Qt::StrongFocus);
         }

@@ -20,13 +20,13 @@ public:
     /// As above with the dock's title as header; `fillScrolled` puts the body into a vertical scroll area.
     void fillPlain(QWidget* body) { fill(body, plainHeader()); }
     void fillScrolled(QWidget* body);
-    /// Hides the content, whatever is in front, and leaves the dock its place and size.
+    /// Hides the content, even of a dock in front; the dock keeps its place and size.
     void suspend(bool suspended);
     /// Shows the dock in front of its tabs.
     void present();
     /// Whether a tab bar is above the dock.
     bool hasTabs() const;
-    /// In a window of its own, larger than its place was and before the main window's middle.
+    /// Floats the dock in a window of its own, larger than its place was, over the middle of the main window.
     void floatLarger();
     /// A floating dock fills the screen, or has its own size again.
     void fillScreen();
@@ -43,11 +43,11 @@ protected:
 private:
     QWidget* plainHeader();
     void addButtons(QWidget* header);
-    /// Qt leaves a dock behind another tab visible, outside the window. Hidden, its content computes nothing, takes no
-    /// key and is no step of the tab order.
+    /// Qt leaves a dock behind another tab visible, outside the window. Its content is hidden here, so that it computes
+    /// nothing, takes no keys and is no tab stop.
     void showContent(bool inSight);
     void nameOnce();
-    void fitHeader();    ///< chips and the export button yield to a narrow place; the menu of the view has them
+    void fitHeader();    ///< hides chips and the export button in a narrow dock; the view's menu has them, too
     void nameFloating(); ///< the button says what it does next
 
     bool m_inSight = true, m_suspended = false;
