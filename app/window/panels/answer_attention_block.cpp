@@ -22,7 +22,8 @@ namespace kvscope {
 
 constexpr const char* kSlot = "answer attention";
 
-/// A cell for each layer (rows) and query head (columns): the darker, the more of the attention is on evicted tokens.
+/// A cell for each layer (rows) and query head (columns): its colour is the attention on evicted tokens, the more the
+/// darker in the light theme, the brighter in the dark one.
 class HeadCells : public QWidget {
 public:
     HeadCells(std::function<void(int)> chosen, QWidget* parent) : QWidget(parent), m_chosen(std::move(chosen)) {

@@ -14,8 +14,8 @@ namespace kvscope {
 
 class HeadCells;
 
-/// What a token of the expected answer attends to behind what a row keeps: per layer and head the attention on evicted
-/// tokens, and the tokens with most of it. A click on a cell opens the head, a click on a token selects it everywhere.
+/// What a token of the expected answer attends to, and what of it a row evicts: per layer and head the attention on
+/// evicted tokens, and the most attended tokens. A click on a cell opens the head, a click on a token selects it.
 class AnswerAttentionBlock : public QWidget {
     Q_OBJECT
 
@@ -28,8 +28,8 @@ public:
     int token() const { return m_token; }
 
 signals:
-    void appeared(); ///< what a newly chosen token attends to is there
-    void closed();   ///< by its button or by another context: who hears it chooses no token
+    void appeared(); ///< the attention of a newly chosen token is shown
+    void closed();   ///< by its button or by another context: the receiver has to choose no token
 
 private:
     void refresh();

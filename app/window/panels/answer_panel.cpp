@@ -27,7 +27,7 @@ namespace {
 
 enum Page { kMessage, kAnswers, kCurves };
 
-/// May be too narrow for one of its parts, which then has another place.
+/// A header that may become too narrow for one of its parts, which is then placed elsewhere.
 class YieldingHeader : public QWidget {
 public:
     YieldingHeader(const QWidget& part, QWidget* parent) : QWidget(parent), m_part(part) {}
@@ -77,7 +77,7 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
         m_rows->setChosen(row, token);
     });
     connect(m_attention, &AnswerAttentionBlock::appeared, area, [this, area] {
-        QTimer::singleShot(0, area, [this, area] { // once it is laid out; its top where it is too high
+        QTimer::singleShot(0, area, [this, area] { // once it is laid out; shows its top if it is too high
             const QRect block = m_attention->geometry();
             QScrollBar* bar = area->verticalScrollBar();
             bar->setValue(std::max(bar->value(), std::min(block.top(), block.bottom() - area->viewport()->height())));
@@ -120,7 +120,7 @@ void AnswerPanel::buildControls() {
     m_status = added(row, named("answerStatus", new ElidedLabel("quiet", Qt::ElideRight, m_writing)), 1);
 }
 
-/// How the text is written stands in the header, or below it where the dock is too narrow.
+/// The controls for how the text is written stand in the header, or below it if the dock is too narrow.
 void AnswerPanel::placeWriting() {
     const int beside =
         m_header->minimumSizeHint().width() + m_header->layout()->spacing() + m_writing->minimumSizeHint().width();
@@ -166,7 +166,7 @@ void AnswerPanel::hideEvent(QHideEvent* event) {
     want();
 }
 
-/// Esc closes what a token attends to, wherever the focus is here.
+/// Esc closes the attention block, wherever the focus is in this panel.
 bool AnswerPanel::event(QEvent* event) {
     const bool isKey = event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress;
     if (!isKey || static_cast<QKeyEvent*>(event)->key() != Qt::Key_Escape || m_attention->token() < 0)
@@ -188,7 +188,7 @@ void AnswerPanel::closeAttention() {
 
 void AnswerPanel::want() { m_jobs.setWanted(isVisible(), isVisible() && m_shown->current() == 1, this); }
 
-/// A number that cannot be stays marked and is not asked for.
+/// An invalid number is marked, and the model is not asked.
 void AnswerPanel::write() {
     bool isTokens = false, isTemperature = false, isSeed = false;
     live::Writing writing;
@@ -210,7 +210,7 @@ void AnswerPanel::write() {
 }
 
 void AnswerPanel::refresh() {
-    if (m_jobs.live() != m_workbench.live()) return; // another capture comes: its panes do, before the jobs know it
+    if (m_jobs.live() != m_workbench.live()) return; // another capture was opened, which the jobs do not know yet
     const bool isLive = m_jobs.live() != nullptr;
     m_controls->setVisible(isLive);
     m_writing->setVisible(isLive);
@@ -228,7 +228,7 @@ void AnswerPanel::refresh() {
     m_error->setVisible(isLive && !m_jobs.error().empty());
     const QString remedy = m_isLost                              ? tr("Start again")
                            : !m_jobs.isCutOther()                ? tr("Ask again")
-                           : m_workbench.session().cut == "none" ? QString() // a context is read with a cut
+                           : m_workbench.session().cut == "none" ? QString() // a context needs a cut
                                                                  : tr("Or read the context with this cut");
     m_error->setText(QString("%1 <a href='again' style='color:%2'>%3</a>")
                          .arg(fromUtf8(withFullStop(asSentence(m_jobs.error()))).toHtmlEscaped(),

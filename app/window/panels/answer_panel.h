@@ -17,8 +17,8 @@ class ElidedLabel;
 class LossPlot;
 class SegmentedSwitch;
 
-/// What the model of a live context answers behind what each pane keeps, or the loss of the expected answer against the
-/// budget. Asks for nothing while it is hidden, and says what it needs where the open capture is a file.
+/// What the model of a live context answers from the tokens that each pane keeps, or the loss of the expected answer
+/// against the budget. Asks for nothing while hidden. If the open capture is a file, says that answers need a model.
 class AnswerPanel : public QWidget {
     Q_OBJECT
 
@@ -58,7 +58,7 @@ private:
     SegmentedSwitch *m_shown, *m_mode;
     QLineEdit *m_tokens, *m_temperature, *m_seed;
     QWidget* m_sampling;
-    bool m_isLost = false; ///< the worker
+    bool m_isLost = false; ///< whether the worker is lost
 };
 
 } // namespace kvscope

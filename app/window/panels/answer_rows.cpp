@@ -1,4 +1,4 @@
-// A grid, so that the numbers of all panes stand below each other; its rows are rebuilt when their count changes.
+// A grid, so that the numbers of all panes stand below each other; rows are added and removed when their count changes.
 #include "app/window/panels/answer_rows.h"
 
 #include "app/window/canvas/view_table_model.h"
@@ -44,7 +44,7 @@ constexpr std::array<Title, kColumns - kBars> kTitles = {
      {QT_TR_NOOP("select"), QT_TR_NOOP("Time to choose the kept tokens in all layers and to send them to the model")},
      {QT_TR_NOOP("stores"), QT_TR_NOOP("Keys and values kept in all layers")}}};
 
-/// A piece of text with signs for line breaks and without markup.
+/// A piece of text, escaped for HTML, with signs for line breaks and tabs.
 QString shownPiece(const std::string& piece) {
     return fromUtf8(piece).toHtmlEscaped().replace("\r", "").replace("\n", "↵").replace("\t", "⇥");
 }
@@ -58,7 +58,7 @@ QString emphasised(const QString& html) {
         .arg(qColor(chrome().warningGround).name(), html);
 }
 
-/// Each token as a link by its index, those that differ underlined on a ground of their own.
+/// Each token as a link that names its index; tokens that differ are underlined on a background of their own.
 QString textHtml(const live::GreedyAnswer& own, const live::GreedyAnswer* full, bool isDimmed) {
     QString html;
     const QString colour = qColor(isDimmed ? chrome().text3 : chrome().text1).name();
@@ -67,21 +67,21 @@ QString textHtml(const live::GreedyAnswer& own, const live::GreedyAnswer* full, 
                                   .arg(QString::number(i), colour, shownPiece(own.pieces[i]));
         html += differsAt(own, full, i) ? emphasised(token).replace("decoration:none", "decoration:underline") : token;
     }
-    if (own.pieces.empty()) html = shownPiece(own.text); // it is being written, or the worker named no tokens
+    if (own.pieces.empty()) html = shownPiece(own.text); // still being written, or the worker named no tokens
     if (full && own.ids.size() < full->ids.size() && !own.ids.empty()) html += emphasised(QObject::tr(" [ends]"));
     return QString("<div style='white-space:pre-wrap;color:%1'>%2</div>").arg(colour, html);
 }
 
 QString numberOr(double value, QString (*text)(double)) { return std::isfinite(value) ? text(value) : QString("–"); }
 
-/// A mean over heads of different counts is no whole number.
+/// A mean over heads with different counts need not be a whole number.
 QString keptText(double tokens) {
     return tokens == std::round(tokens) ? countText(std::llround(tokens)) : QString::number(tokens, 'f', 1);
 }
 
 QString flipText(double share) { return QString("%1 %").arg(qRound(100 * share)); }
 
-/// As `kvscope live --out FILE.csv`, with the panes' letters.
+/// The table that `kvscope live --out FILE.csv` writes, with the panes' letters.
 ViewTable answerTable(const LiveAnswerJobs& jobs, const ViewInput& input) {
     std::vector<std::vector<std::string>> cells;
     for (std::size_t i = 0; i < jobs.rows().size(); ++i) {
@@ -246,7 +246,7 @@ void AnswerRows::fillNumbers(std::size_t index) {
         if (!isFull) texts[kKl - kFirstNumber] = numberOr(row.expected->klMean, errorText);
         if (!isFull) texts[kFlips - kFirstNumber] = numberOr(row.expected->flipRate, flipText);
     }
-    if (row.greedy && !isFull && (row.greedy->firstDivergence || !row.greedy->ids.empty())) // else it is being written
+    if (row.greedy && !isFull && (row.greedy->firstDivergence || !row.greedy->ids.empty())) // else still being written
         texts[kDiffers - kFirstNumber] =
             row.greedy->firstDivergence ? tr("at %1").arg(*row.greedy->firstDivergence) : tr("never");
     if (row.sent || (isFull && !made.key.empty())) texts[kKept - kFirstNumber] = keptText(row.kept);
@@ -255,7 +255,7 @@ void AnswerRows::fillNumbers(std::size_t index) {
         texts[kStores - kFirstNumber] = numberOr(row.sent ? row.sent->bytes : row.expected->bytes, bytesText);
     for (std::size_t i = 0; i < texts.size(); ++i)
         m_lines[index]->numbers[i]->show(texts[i], texts[i] != "–" && (i == kDiffers - kFirstNumber
-                                                                           ? made.isTextOutdated // it is the text's
+                                                                           ? made.isTextOutdated // it is about the text
                                                                            : made.isOutdated));
 }
 
@@ -302,7 +302,7 @@ void AnswerRows::copyAnswer(std::size_t row) const {
         QGuiApplication::clipboard()->setText(fromUtf8(m_jobs.rows()[row].live.greedy->text));
 }
 
-/// Ctrl+C, which in the rest of the window copies a picture.
+/// Ctrl+C copies the answer of the row, whereas in the rest of the window it copies a picture.
 bool AnswerRows::eventFilter(QObject* part, QEvent* event) {
     const bool isKey = event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress;
     if (!isKey || !static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy)) return false;
@@ -316,8 +316,8 @@ void AnswerRows::setChosen(int row, int token) {
         m_lines[static_cast<std::size_t>(i)]->bars->setChosen(i == row ? token : -1);
 }
 
-/// Queries are there for the tokens of the expected answer: a token of the text is one of them while the text before it
-/// is the same.
+/// Only the tokens of the expected answer have queries. A token of the text counts as one of them if all tokens before
+/// it are the same.
 void AnswerRows::follow(std::size_t row, const QString& link) {
     if (row >= m_jobs.rows().size()) return;
     const auto& greedy = m_jobs.rows()[row].live.greedy;

@@ -14,8 +14,8 @@ namespace kvscope {
 class ElidedLabel;
 
 /// The answers of all panes below the full cache's: the text with the tokens that differ marked, the loss of each token
-/// of the expected answer as a bar, and the numbers. Where the width is short, the rarer numbers go. What is older than
-/// the session is dimmed and keeps its place.
+/// of the expected answer as a bar, and the numbers. A narrow panel hides the less important numbers. What is older
+/// than the session is dimmed and keeps its place.
 class AnswerRows : public QWidget {
     Q_OBJECT
 
@@ -29,7 +29,7 @@ public:
 
 signals:
     void tokenChosen(int row, int token); ///< of the expected answer; row 0: the full cache
-    void saidNothing(const QString& why); ///< of a token that was clicked
+    void saidNothing(const QString& why); ///< why a clicked token has no attention to show
 
 protected:
     void resizeEvent(QResizeEvent* event) override;

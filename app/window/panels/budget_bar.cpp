@@ -1,5 +1,5 @@
 // The slider is logarithmic in the retention, because 2 % to 4 % matters as much as 50 % to 100 %. Typed budgets may be
-// tokens ("1024"), percent ("25%") or a fraction ("0.25").
+// tokens ("1024"), percent ("25%"), a fraction ("0.25") or a quality ("tau=0.95").
 #include "app/window/panels/budget_bar.h"
 
 #include "app/window/style/appearance.h"
@@ -139,7 +139,7 @@ void BudgetBar::refresh() {
     const auto showNumber = [](QLineEdit* field, std::int32_t value) {
         if (field->hasFocus() && field->isModified()) return;
         field->setText(QString::number(value));
-        setWrong(field, false); // what was refused no longer stands in it
+        setWrong(field, false); // a refused text is no longer in the field
     };
     showNumber(m_layer, session.layer.value);
     showNumber(m_kvHead, session.kvHead.value);
@@ -147,7 +147,7 @@ void BudgetBar::refresh() {
     m_link->setChecked(session.panesLinked);
     const QString moves =
         session.panesLinked ? tr("all panes") : tr("pane %1 only").arg(QChar('A' + session.activePane));
-    if (m_link->icon().isNull() || m_link->text() != moves) // the icon is made from an SVG
+    if (m_link->icon().isNull() || m_link->text() != moves) // only then, since the icon is drawn from an SVG
         m_link->setIcon(themedIcon(session.panesLinked ? "link" : "unlink"));
     m_link->setText(moves);
     refreshBudget();
@@ -167,7 +167,7 @@ void BudgetBar::refreshBudget() {
         if (known) kept = static_cast<double>(resolveBudget(*known, cut->token, Rounding::Ceil));
         setWrong(m_tokens, false);
     } catch (const Error&) {
-        setWrong(m_tokens, true); // more tokens than before this cut; the panes show the error
+        setWrong(m_tokens, true); // more tokens than there are before this cut; the panes show the error
     }
     const double fraction = known && known->unit == Budget::Unit::Fraction ? known->value : kept / seen;
     m_tokens->setToolTip(budget.unit == Budget::Unit::Quality
@@ -200,7 +200,7 @@ void BudgetBar::applyPlace(QLineEdit* field) {
     if (!field->isModified()) return;
     field->setModified(false);
     const auto capture = m_workbench.capture();
-    if (!capture) return; // it was closed while the number was being typed
+    if (!capture) return; // the capture was closed while the number was being typed
     bool whole = false;
     const int value = field->text().toInt(&whole);
     const CaptureInfo& info = capture->info();

@@ -31,8 +31,8 @@ protected:
 
 private:
     void build();
-    /// Where the width is short, the slider narrows, then bytes, the number of tokens, the words of the cut and the
-    /// removed share go, in this order.
+    /// A narrow bar first narrows the slider; then it hides bytes, the number of tokens, the words of the cut and the
+    /// removed share, in this order.
     void fitWidth();
     QLineEdit* placeField(const QString& name, double width);
     void refresh();

@@ -1,4 +1,4 @@
-// The open capture, the current layer and head, and the panes.
+// The facts of the open capture, and the heads of its layers coloured by a measure.
 #include "app/window/panels/capture_panel.h"
 
 #include "app/window/panels/head_picker.h"

@@ -34,7 +34,7 @@ private:
     };
 
     Workbench& m_workbench;
-    Decided m_decided; ///< the last: ranks of long prompts take milliseconds, and most signals change none
+    Decided m_decided; ///< the last one, kept: ranks of long prompts take milliseconds, and most signals change none
     QLabel *m_hint, *m_verdict, *m_sentence;
     QPushButton* m_flip;
     std::int64_t m_flipBudget = 0;

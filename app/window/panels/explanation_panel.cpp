@@ -80,7 +80,7 @@ QString pageHtml(const QString& markdown, const QFont& font, const QFont& listin
 }
 
 constexpr int kCellIndent = 2, kFurtherIndent = 4;
-constexpr int kNever = 100; ///< cost of a break that leaves an operator behind
+constexpr int kNever = 100; ///< cost of a break that leaves an operator at the end of a line
 
 bool isRelation(const QString& word) {
     static const QStringList kRelations = {"=", "<=", ">=", "≤", "≥", "+=", "←", "iff"};
@@ -112,7 +112,7 @@ int costOf(const QString& text, qsizetype space, int depth) {
     if (before.endsWith(',') || before.endsWith(':') || after.startsWith("--")) return inside + 1;
     const bool relates = isRelation(after) || isRelation(text.mid(space + 1).section(' ', 1, 1));
     const bool bounds = after == "<" || after == ">" || before == "over" ||
-                        (relates && text.left(space).section(' ', -3).contains("over")); // of a sum
+                        (relates && text.left(space).section(' ', -3).contains("over")); // bounds of a sum
     return inside + (bounds ? 5 : isRelation(after) ? 2 : isOperator(after) ? 3 : 4);
 }
 
@@ -120,7 +120,7 @@ int costOf(const QString& text, qsizetype space, int depth) {
 qsizetype breakIn(const QString& text, int most) {
     qsizetype best = -1;
     int bestCost = kNever + 1, depth = 0;
-    for (const bool any : {false, true}) { // a single first word only as a last resort
+    for (const bool any : {false, true}) { // a break in the first third of the line only as a last resort
         depth = 0;
         for (qsizetype i = 0; i < std::min<qsizetype>(text.size(), most + 1); ++i) {
             depth = std::max(0, depth + depthStep(text, i));

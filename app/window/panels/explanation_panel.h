@@ -18,7 +18,7 @@ class FactGrid;
 class StepDriver;
 
 /// Explains a policy by its card's text and paper: the active pane's policy, or in the layout Teach the policy whose
-/// steps are shown, with where they stand and what was checked of them.
+/// steps are shown, with where the steps stand and what was checked on this run.
 class ExplanationPanel : public QWidget {
     Q_OBJECT
 

@@ -15,8 +15,8 @@ namespace kvscope {
 
 class LiveNumber;
 
-/// Facts as name left and value right, or below the name where it is too narrow for both: a name may wrap, a number is
-/// never cut. Labels are reused, so that a drag does not flicker.
+/// Facts as name left and value right, or the value below if the line is too narrow for both: a name may wrap, a number
+/// is never cut. Labels are reused, so that a drag does not flicker.
 class FactGrid : public QWidget {
     Q_OBJECT
 

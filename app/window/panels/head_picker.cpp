@@ -254,7 +254,7 @@ void HeadPicker::keyPressEvent(QKeyEvent* event) {
     choose(cell, "head");
 }
 
-// A key that is held is one step to undo.
+// A held key makes one step of undo.
 void HeadPicker::keyReleaseEvent(QKeyEvent* event) {
     if (!event->isAutoRepeat()) m_workbench.endMerge();
     QWidget::keyReleaseEvent(event);
@@ -268,7 +268,7 @@ bool HeadPicker::event(QEvent* event) {
     if (event->type() != QEvent::ToolTip) return QWidget::event(event);
     auto* help = static_cast<QHelpEvent*>(event);
     const Cell cell = cellAt(help->pos());
-    QToolTip::showText(help->globalPos(), cell.row < 0 ? QString() : factOf(cell), this); // an empty one hides it
+    QToolTip::showText(help->globalPos(), cell.row < 0 ? QString() : factOf(cell), this); // an empty text hides it
     return true;
 }
 

@@ -38,7 +38,7 @@ LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& less
 
 void LessonList::refresh() {
     const LessonFile* open = fileOf(m_workbench.session(), m_lessons);
-    const QStringList answered = answeredLessons(); // read once: each step of a drag comes by here
+    const QStringList answered = answeredLessons(); // read once, because each step of a drag calls this
     const auto isAnswered = [&](const LessonFile& file) { return answered.contains(fromUtf8(file.lesson.title)); };
     std::string shown = open ? open->path : "";
     for (const LessonFile& file : m_lessons) shown += (isAnswered(file) ? '+' : '-') + file.lesson.title;
@@ -47,7 +47,7 @@ void LessonList::refresh() {
     const QWidget* focused = focusWidget();
     const QString focusedRow = focused && focused->hasFocus() ? focused->objectName() : QString();
     while (QLayoutItem* item = m_rows->takeAt(0)) {
-        item->widget()->setObjectName({}); // its name goes to the new row
+        item->widget()->setObjectName({}); // the new row takes this name
         discard(item->widget());
         delete item;
     }

@@ -1,4 +1,4 @@
-// A lesson is read from the session whenever its source changes; the reader's progress lives beside the panel.
+// A lesson is read from the session whenever its source changes; the reader's progress is kept outside the panel.
 #include "app/window/panels/lesson_panel.h"
 
 #include "app/window/panels/lesson_parameters.h"
@@ -19,7 +19,7 @@ namespace kvscope {
 
 namespace {
 
-/// A button with a text of several lines, which push buttons lack.
+/// A button with a text of several lines, which QPushButton itself cannot show.
 QPushButton* stopButton(const LessonStop& stop, QWidget* parent) {
     auto* button = new QPushButton(parent);
     button->setProperty("look", "row");
@@ -33,8 +33,8 @@ QPushButton* stopButton(const LessonStop& stop, QWidget* parent) {
     return button;
 }
 
-/// Of Markdown. The items of a list stay together, as a list that begins anew counts from 1, and so does what an item
-/// has indented below it.
+/// The paragraphs of a Markdown text. The items of a list stay together, because a list that begins anew counts from 1;
+/// text that is indented below an item stays with it.
 QStringList paragraphsOf(const QString& text) {
     static const QRegularExpression kBetween(R"(\n(?:[ \t]*\n)++(?![ \t]|(?:\d+[.)]|[-+*])\s))");
     return text.split(kBetween, Qt::SkipEmptyParts);
@@ -128,7 +128,7 @@ void LessonPanel::build() {
     followPart();
 }
 
-/// Everything but the model's own words is there without it.
+/// Offers to start the lesson's model: only the model's own text needs it.
 void LessonPanel::buildModel() {
     if (m_lesson->live.empty()) return;
     m_model = new QWidget(m_body);
@@ -161,7 +161,7 @@ void LessonPanel::buildQuestion() {
     m_body->layout()->addWidget(m_question);
     connect(m_question, &LessonQuestion::answered, this, [this] {
         want(m_lesson->answeredViews);
-        // It has its height then.
+        // Queued, because the answer has its height only after this event.
         QMetaObject::invokeMethod(
             m_question, [this] { showInSight(m_question->findChild<QWidget*>("lessonAnswer")); }, Qt::QueuedConnection);
         emit answered();
@@ -259,15 +259,15 @@ void LessonPanel::followPart() {
     for (QWidget* way : m_ways) way->setVisible(all);
     if (m_model) m_model->setVisible((all || m_part == 0) && !m_workbench.live());
     if (m_place) m_place->setVisible(all);
-    if (m_try) m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // with what a stop shows, one plays
+    if (m_try) m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // for playing with what a stop shows
     for (int stop = 0; stop < stops; ++stop)
         m_stops[static_cast<std::size_t>(stop)]->setVisible(all || m_part == stop + 1);
     if (!m_question) return;
     m_question->setVisible(all || m_part > stops);
-    m_question->setChoicesVisible(m_part != stops + 2); // the answer has their room
+    m_question->setChoicesVisible(m_part != stops + 2); // the answer takes their room
 }
 
-/// The dock scrolls the panel.
+/// The scroll area of the dock contains the panel.
 void LessonPanel::showInSight(QWidget* part) {
     for (QWidget* above = parentWidget(); above; above = above->parentWidget())
         if (auto* area = qobject_cast<QScrollArea*>(above)) area->ensureWidgetVisible(part, 0, px(12));

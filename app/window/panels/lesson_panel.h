@@ -24,7 +24,7 @@ public:
                 QWidget* parent = nullptr);
 
     const std::optional<Lesson>& lesson() const { return m_lesson; }
-    /// To the next stop, or the one before; false at the ends and without a lesson.
+    /// Goes to the next stop, or the one before; false at the ends and without a lesson.
     bool stepStop(int by);
 
     /// For a lecture, a lesson has parts, shown one at a time: the text, every stop, the question, its answer.
@@ -33,17 +33,17 @@ public:
     int part() const { return m_part; } ///< -1: all of them
     void showPart(int part);
     int heightFor(int width) const; ///< of what is shown, in the type that is set now
-    int leastWidth() const;         ///< the same, after it
+    int leastWidth() const;         ///< the same; valid after heightFor
 
 signals:
     void answered();
     void opened(const Lesson& lesson); ///< another lesson was opened, or the same one again
     void viewsWanted(const std::vector<std::string>& views);
-    void modelWanted();        ///< the lesson's
+    void modelWanted();        ///< the lesson's model is to be started
     void lessonWanted(int by); ///< the next lesson, or the one before; 0: the first
 
 private:
-    void refresh(bool isAfresh = false); ///< a lesson that is opened again, too
+    void refresh(bool isAfresh = false); ///< `isAfresh`: also for a lesson that is opened again
     void clear();
     void build();
     void buildModel();
@@ -65,10 +65,10 @@ private:
     QWidget* m_body = nullptr;
     std::vector<QWidget*> m_introduction, m_ways;
     std::vector<QPushButton*> m_stops;
-    std::size_t m_stop = 0; ///< the marked one; past the last: none
+    std::size_t m_stop = 0; ///< the marked stop; past the last: none
     int m_part = -1;
     LessonQuestion* m_question = nullptr; ///< null without one
-    QWidget* m_model = nullptr;           ///< how to start it; null in a lesson without one
+    QWidget* m_model = nullptr;           ///< the row that starts the model; null in a lesson without one
     QWidget* m_try = nullptr;             ///< the parameters to play with
     QLabel* m_place = nullptr;            ///< "stop 2 of 5"
 };

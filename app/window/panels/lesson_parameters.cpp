@@ -51,7 +51,7 @@ std::optional<double> LessonParameters::percentOf(const Budget& budget) const {
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
     double fraction = budget.value;
     if (budget.unit == Budget::Unit::Tokens) fraction /= static_cast<double>(std::max<std::int64_t>(1, tokens));
-    if (budget.unit == Budget::Unit::Quality) { // what it keeps is known with the result
+    if (budget.unit == Budget::Unit::Quality) { // only the result tells what it keeps
         const ViewInput input = m_workbench.viewInput();
         const PaneData* pane = activePane(input);
         if (!pane || !pane->result || !pane->result->calibrated || pane->outdated) return std::nullopt;
@@ -65,7 +65,7 @@ Budget LessonParameters::startBudget() const {
     return pane < m_start.panes.size() ? effectiveBudget(m_start, pane) : m_start.budget;
 }
 
-/// Until a quality is computed its row shows what was known last, and is hidden where nothing was.
+/// Until a quality is computed the row shows the last known percentage, or is hidden if there is none.
 void LessonParameters::showBudget(ParameterRow& row) {
     const Session& session = m_workbench.session();
     const Budget now = effectiveBudget(session, static_cast<std::size_t>(session.activePane)), start = startBudget();
@@ -96,7 +96,7 @@ const PolicySpec* LessonParameters::activePolicy() const {
 void LessonParameters::refresh() {
     setVisible(activePolicy() && !m_names.empty());
     if (!activePolicy()) return;
-    const PolicySpec policy = *activePolicy(); // what is typed last may change the session when its row is hidden
+    const PolicySpec policy = *activePolicy(); // a copy: hiding a row may apply its typed value to the session
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
     const auto& table = policyById(policy.policy).card().parameters;
     if (table.get() != m_table) {
@@ -138,7 +138,7 @@ void LessonParameters::rebuild(const ParameterTable& table) {
     }
 }
 
-/// The start's own budget: the percent that a quality keeps would be another one.
+/// Resets to the start's budget itself: the percentage that a quality keeps would be another budget.
 void LessonParameters::reset(const ParameterSpec& spec, const QString& text, bool dragging) {
     if (spec.id != kBudget) return edit(spec, text, dragging);
     const QString label = fromUtf8(spec.label);
@@ -156,7 +156,7 @@ void LessonParameters::edit(const ParameterSpec& spec, const QString& text, bool
             const Budget budget{Budget::Unit::Fraction, values.real(kBudget) / 100};
             return m_workbench.change([&](Session& s) { setBudget(s, budget); }, label, merge);
         }
-        if (!activePolicy()) return; // its row is hidden while it is being typed
+        if (!activePolicy()) return; // the row was hidden while the user typed in it
         ParameterValues values = activePolicy()->values;
         values.setText(spec.id, text.toStdString());
         m_workbench.change([&](Session& s) { s.panes[static_cast<std::size_t>(s.activePane)].policy.values = values; },

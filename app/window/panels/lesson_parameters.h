@@ -13,7 +13,7 @@
 namespace kvscope {
 
 /// What a lesson gives the reader to play with: parameters of the active pane's policy, and "budget". Names that the
-/// active policy has not are left out.
+/// active policy does not have are left out.
 class LessonParameters : public QWidget {
     Q_OBJECT
 

@@ -67,7 +67,7 @@ void LessonQuestion::addChoices() {
     }
 }
 
-/// Qt moves the focus with the arrow keys, but chooses nothing while nothing is chosen.
+/// Qt's arrow keys move the focus, but choose nothing while no choice is checked.
 bool LessonQuestion::eventFilter(QObject* watched, QEvent* event) {
     auto* choice = qobject_cast<QRadioButton*>(watched);
     if (!choice || event->type() != QEvent::KeyPress) return QWidget::eventFilter(watched, event);
@@ -83,7 +83,7 @@ bool LessonQuestion::eventFilter(QObject* watched, QEvent* event) {
 }
 
 void LessonQuestion::ask() {
-    // A stop may show another case than the question's; what the reader has changed is answered as it is, once.
+    // A stop may show another case than the question's. The reader's own changes are answered as they are, once.
     if (!isOwnCase() && (m_atStop || m_progress.asked))
         m_workbench.change([this](Session& s) { applySetting(s, m_lesson.asked); }, tr("Lesson step"));
     m_progress.asked = true;

@@ -14,7 +14,7 @@ namespace kvscope {
 /// How far the reader has come in the open lesson. Outlives panels, which are rebuilt with the chrome.
 struct LessonProgress {
     std::string lesson; ///< its source
-    int visited = -1;   ///< the stop last gone to, which playing the steps leaves; -1: none
+    int visited = -1;   ///< the stop last chosen, even if playing the steps has left its setting; -1: none
     int predicted = -1; ///< the choice; -1: none
     bool asked = false; ///< the answer is shown
 };
@@ -27,15 +27,15 @@ class LessonQuestion : public QWidget {
 public:
     LessonQuestion(Workbench& workbench, const Lesson& lesson, LessonProgress& progress, QWidget* parent);
 
-    /// Shows the answer of the question's own setting when the lesson's stops have led away from it.
+    /// Shows the answer. At a stop, and when asked again, goes back to the question's own setting first.
     void ask();
     void hideAnswer();
-    void setChoicesVisible(bool visible); ///< and what belongs to choosing
-    /// Asks again when what is shown has changed. `atStop`: it is a stop of the lesson.
+    void setChoicesVisible(bool visible); ///< with the heading above them
+    /// Asks again when what is shown has changed. `atStop`: the session is at a stop of the lesson.
     void follow(bool atStop);
 
 signals:
-    void answered(); ///< the answer is there, and has its height soon
+    void answered(); ///< the answer is shown; it has its height only after the next layout
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;

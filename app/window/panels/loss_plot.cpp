@@ -27,8 +27,8 @@ PointFacts factsAt(const Workbench& workbench, std::shared_ptr<const CurvesData>
     return curves().factsAt(input, ParameterValues(curves().card().options), scene, {at.x(), at.y()});
 }
 
-/// The share of the context that the active pane keeps, mean over all heads of all layers; until the model has
-/// answered for the present budget the share that is asked for, which a quality does not say.
+/// The share of the context that the active pane keeps, mean over all heads of all layers. Until the model has
+/// answered for the present budget: the share that the budget asks for; nothing for a quality.
 std::optional<double> presentRetention(const Workbench& workbench, const LiveAnswerJobs& jobs) {
     const auto pane = static_cast<std::size_t>(workbench.session().activePane);
     const TokenIndex cut = jobs.live()->cut();
@@ -49,7 +49,7 @@ LossPlot::LossPlot(Workbench& workbench, LiveAnswerJobs& jobs, const TextService
     setFocusPolicy(Qt::ClickFocus); // a number that is being typed belongs to the pane that was active before the click
     setAccessibleName(tr("Loss of the expected answer against the budget"));
     connect(&m_jobs, &LiveAnswerJobs::changed, this, qOverload<>(&QWidget::update));
-    connect(&m_workbench, &Workbench::panesChanged, this, qOverload<>(&QWidget::update)); // its budget now
+    connect(&m_workbench, &Workbench::panesChanged, this, qOverload<>(&QWidget::update)); // for its budget
 }
 
 void LossPlot::paintEvent(QPaintEvent*) {
@@ -61,7 +61,7 @@ void LossPlot::paintEvent(QPaintEvent*) {
         LossSeries& one = series.emplace_back();
         one = {.letter = pane.letter, .identity = {pane.policyId, pane.policyName, pane.variant}, .error = curve.error};
         for (const auto& [budget, row] : curve.rows) one.rows.push_back(&row);
-        const LiveAnswerJobs::Row& now = m_jobs.rows()[i + 1]; // of a recorded list the only point
+        const LiveAnswerJobs::Row& now = m_jobs.rows()[i + 1]; // the only point of a recorded list
         if (curve.key.empty() && !now.isOutdated) one.rows.push_back(&now.live);
     }
     const LiveRow* full = m_jobs.rows().empty() ? nullptr : &m_jobs.rows().front().live;

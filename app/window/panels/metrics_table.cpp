@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-/// An older result is no number of the policy that the row names.
+/// The row of a pane; without numbers while its result is outdated, as that is not of the policy that the row names.
 std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
     std::vector<QString> cells{fromUtf8(paneTitle(pane)).prepend(QString(pane.letter) + "  ")};
     const auto head = static_cast<std::size_t>(input.kvHead.value);

@@ -45,7 +45,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     m_add->setMenu(menu);
     fillPolicyMenu(menu, m_workbench);
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
-    connect(&m_workbench, &Workbench::panesChanged, this, &PaneList::refresh); // who made a recorded list is known now
+    connect(&m_workbench, &Workbench::panesChanged, this, &PaneList::refresh); // the result of a list names its policy
     refresh();
 }
 
@@ -70,13 +70,13 @@ void PaneList::refresh() {
     if (shown == m_shown) return;
     m_shown = shown;
     rebuild(input);
-    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // the facts above scroll better
+    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // rather the facts above scroll
 }
 
 /// The focus stays where it was, and Tab goes from row to row and then to the button.
 void PaneList::rebuild(const ViewInput& input) {
     const int focused = focusedRow();
-    std::vector<QWidget*> old; // hidden last: until then the focus goes nowhere else
+    std::vector<QWidget*> old; // hidden last, so that the focus does not move elsewhere before
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         old.push_back(item->widget());
         delete item;
@@ -117,7 +117,7 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     name->setFullText(fromUtf8(data.policyName));
     auto* variant = added(layout, new ElidedLabel("quiet", Qt::ElideRight, row), 1);
     variant->setFullText(fromUtf8(data.variant));
-    variant->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // what the name leaves
+    variant->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // gets the width that the name leaves
     auto* remove = added(layout, iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row));
     connect(row, &QPushButton::clicked, this,
             [this, pane] { m_workbench.change([pane](Session& s) { s.activePane = pane; }, tr("Active pane")); });

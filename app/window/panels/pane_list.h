@@ -22,7 +22,7 @@ private:
     void refresh();
     void rebuild(const ViewInput& input);
     int focusedRow() const; ///< -1: none
-    void focusRow(int row); ///< or what is there instead
+    void focusRow(int row); ///< or the last row, or the button if there is no row
     QWidget* buildRow(int pane, const PaneData& data);
 
     Workbench& m_workbench;

@@ -24,7 +24,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kFewRows = 8; // are found without a search
+constexpr std::size_t kFewRows = 8; // so few rows need no search field
 
 struct StageWords {
     QString name, help;
@@ -120,7 +120,8 @@ void ParameterPanel::addRow(const ParameterSpec& spec) {
     m_rows.push_back(row);
 }
 
-/// Shows what is found, or the few rows and those of open folds, and tells of each fold what is in it.
+/// Shows the rows that match the search; without a search, the rows with a place and those of open folds. The head of a
+/// fold tells how many rows it has and how many of them differ.
 void ParameterPanel::arrange() {
     const QString wanted = m_search->text().trimmed();
     std::array<int, 3> rows{}, differing{};
@@ -252,7 +253,7 @@ void ParameterRow::buildNumber() {
         emit edited(shortNumber(value, m_spec.kind), true); // until the slider says that the step has ended
     });
     connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
-    connect(m_slider, &ValueSlider::resetRequested, this, [this] { // one step with the click that it began with
+    connect(m_slider, &ValueSlider::resetRequested, this, [this] { // one undo step with the first click
         if (differs()) emit resetWanted(m_reset->property("variant").toString(), true);
     });
 }
@@ -320,7 +321,7 @@ void ParameterRow::showValue(const ParameterValues& values, const ParameterValue
     if (m_slider) m_slider->setDefault(variant.real(m_spec.id));
     const QString bar = changed ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
                                 : QString("background: transparent;");
-    if (m_changedBar->styleSheet() != bar) m_changedBar->setStyleSheet(bar); // which paints the row anew
+    if (m_changedBar->styleSheet() != bar) m_changedBar->setStyleSheet(bar); // which repaints the row
     if (m_field && !(m_field->hasFocus() && m_field->isModified())) {
         m_field->setText(text);
         setWrong(m_field, false);

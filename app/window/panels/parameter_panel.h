@@ -49,7 +49,7 @@ signals:
 
 private:
     QLabel* nameLabel();
-    void addLine(QWidget* control); ///< behind the name
+    void addLine(QWidget* control); ///< name and control
     void buildNumber();
     void buildChoice();
     void buildFlag();

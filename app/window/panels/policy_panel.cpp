@@ -29,7 +29,7 @@ PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
         const Session& now = m_workbench.session();
         if (changed == now.activePane && std::size_t(changed) < now.panes.size() &&
             !now.panes[changed].recordedPath.empty())
-            refresh(); // who made a recorded list is known now
+            refresh(); // only its result names the policy of a recorded list
     });
     refresh();
 }
@@ -127,7 +127,7 @@ void PolicyPanel::refresh() {
         return;
     }
     const PaneData pane = m_workbench.viewInput().panes[session.activePane];
-    const SessionPane spec = session.panes[session.activePane]; // a field that is hidden may change the session
+    const SessionPane spec = session.panes[session.activePane]; // a copy: hiding a field may change the session
     const bool recorded = !spec.recordedPath.empty();
     m_badge->show(pane.letter, pane.policyId);
     m_title->setFullText(fromUtf8(pane.policyName));

@@ -39,7 +39,7 @@ private:
     QToolButton* m_more = nullptr;
     ParameterPanel* m_parameters = nullptr;
     QWidget* m_parameterBox = nullptr;
-    FactGrid* m_recorded = nullptr; ///< of a recorded list, in place of the parameters
+    FactGrid* m_recorded = nullptr;      ///< facts of a recorded list, in place of the parameters
     std::pair<int, std::size_t> m_shown; ///< the pane whose parameters are shown, and the number of panes
 };
 

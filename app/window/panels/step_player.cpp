@@ -19,7 +19,7 @@ namespace kvscope {
 namespace {
 constexpr std::array kSpeeds = {0.5, 1.0, 2.0};
 
-/// In a place too low for its text a caption is set smaller.
+/// A caption whose type becomes smaller if its place is too low for the text.
 class Caption final : public QLabel {
 public:
     using QLabel::QLabel;
@@ -116,7 +116,7 @@ void StepPlayer::refresh() {
     const bool isOld = m_play->isEnabled() != (steps > 0) || m_play->toolTip() != does;
     m_play->setEnabled(steps > 0);
     m_scrubber->setEnabled(steps > 0);
-    if (isOld) // the icon is made from an SVG
+    if (isOld) // only then, since the icon is drawn from an SVG
         m_play->setIcon(themedIcon(playing ? "pause" : "play", m_play->isEnabled() ? chrome().paper : chrome().off));
     m_play->setToolTip(does);
     m_play->setAccessibleName(m_play->toolTip());

@@ -136,7 +136,7 @@ void TopBar::findNext(int by) {
     if (found.empty()) return emit notFound(m_find->text());
     const auto& selected = m_workbench.session().selected;
     const TokenIndex here = selected.empty() ? -1 : selected.front();
-    m_workbench.endMerge(); // what was found while one typed
+    m_workbench.endMerge(); // ends the undo step of what was found while typing
     const auto next = std::ranges::upper_bound(found, here, {}, &TokenRun::begin);
     const auto back = std::ranges::lower_bound(found, here, {}, &TokenRun::begin);
     select(by > 0 ? *(next == found.end() ? found.begin() : next)

@@ -39,7 +39,7 @@ private:
     std::vector<TokenRun> places() const; ///< of what is in the field
     void findWhileTyping();
     void findAll();
-    void select(const TokenRun& place); ///< one step of undo while one types
+    void select(const TokenRun& place); ///< one step of undo while the user types
     void sayPlace();                    ///< "2 of 7" in the field
 
     Workbench& m_workbench;

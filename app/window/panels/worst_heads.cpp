@@ -50,8 +50,8 @@ private:
     std::function<bool(int)> m_isVisited;
 };
 
-/// A pane's value as a bar from 0 in the colour of its policy, with the other pane's value as a square in its colour; a
-/// value of no pane in grey; a difference of two panes in the colours of the grid, to both sides where it is signed.
+/// A pane's value as a bar from 0 in the colour of its policy, with the other pane's value as a square in its colour. A
+/// signed difference of two panes goes to both sides in the colours of the grid; other values are grey.
 class BarDelegate : public QStyledItemDelegate {
 public:
     BarDelegate(const WorstHeads::Rows& rows, QObject* parent) : QStyledItemDelegate(parent), m_rows(rows) {}
@@ -90,7 +90,7 @@ QString valueText(const NumberColumn& numbers, double value, bool neverIsNan) {
     return std::isnan(value) ? (neverIsNan ? QObject::tr("at no budget") : QString("–")) : numbers.text(value);
 }
 
-/// Value in another grid, as far as computed.
+/// The value of a head in a grid; nothing if the head is not computed there.
 std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head,
                               const std::vector<double> HeadGridData::Row::*values) {
     for (const HeadGridData::Row& row : data.rows)
@@ -146,7 +146,7 @@ void WorstHeads::buildTable() {
     m_table->setSelectionMode(QAbstractItemView::SingleSelection);
     m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
     m_table->setTabKeyNavigation(false); // Tab goes on to the next place, and opens no head
-    m_table->setAutoScroll(false);       // but for the arrow keys
+    m_table->setAutoScroll(false);       // only the arrow keys scroll, below
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
     QHeaderView* header = m_table->horizontalHeader();
@@ -224,7 +224,7 @@ double WorstHeads::sortKey(const Row& row) const {
     }
 }
 
-/// By the chosen column; without a number last, ties worst first.
+/// Sorts by the chosen column. Rows without a number come last, ties keep the order worst first.
 void WorstHeads::sort(Rows& rows) const {
     if (m_sortColumn < 0) return;
     std::ranges::stable_sort(rows.rows, [&](const Row& a, const Row& b) {
@@ -257,7 +257,7 @@ int WorstHeads::kvHeadOf(const RankedHead& head) const {
     return m_workbench.capture()->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[head.column];
 }
 
-/// The pane beside the one in front; null: none.
+/// The pane that is compared with the active one; null: none.
 const PaneData* WorstHeads::otherPane(const ViewInput& input) const {
     const auto other = static_cast<std::size_t>(m_other.pane());
     return m_data && m_other.data() && other < input.panes.size() ? &input.panes[other] : nullptr;
@@ -280,7 +280,7 @@ std::vector<std::string> WorstHeads::titles(const ViewInput& input) const {
     return titles;
 }
 
-/// Rows that are the same stay as they are, so that nothing jumps while one goes from head to head.
+/// Does nothing if rows and titles are the same, so that nothing jumps while the user goes from head to head.
 void WorstHeads::showTable(const ViewInput& input, bool changed) {
     const bool compares = m_rows.ofDifference || otherPane(input);
     if (!changed && titles(input) == m_titles) return;
@@ -321,7 +321,7 @@ void WorstHeads::showTable(const ViewInput& input, bool changed) {
     m_table->setColumnHidden(kDifferenceColumn, !compares);
 }
 
-/// The row of the head that is open is the current one, from which the arrow keys go on.
+/// Makes the row of the open head the current one, from which the arrow keys go on.
 void WorstHeads::mark() {
     const Session& session = m_workbench.session();
     const bool perQuery = !m_data || m_data->perQueryHead;

@@ -39,7 +39,7 @@ public:
 
     struct Row {
         RankedHead head;
-        double value = 0;            ///< of the pane in front
+        double value = 0;            ///< of the active pane, or of the first pane of a difference
         std::optional<double> other; ///< of the other pane; empty: not known yet
         double difference() const;   ///< NaN where one is not known
         friend bool operator==(const Row&, const Row&) = default;

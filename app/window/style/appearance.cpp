@@ -27,9 +27,9 @@ Appearance& stored() {
     return value;
 }
 
-/// Letters typed in an open menu go to the entry that begins with them, unless one of them is marked in an entry; the
-/// same letter again goes to the next. Qt gives them to the last submenu that opened, which the pointer may have
-/// done: one without a current entry leaves them to the menu that it belongs to.
+/// Letters typed in an open menu go to the entry that begins with them, unless a letter is the mnemonic of an entry;
+/// the same letter again goes to the next such entry. Qt gives keys to the submenu that opened last, perhaps under the
+/// pointer: if it has no current entry, the menu above it is searched first.
 class TypeAhead : public QObject {
 public:
     bool eventFilter(QObject* watched, QEvent* event) override {
@@ -92,7 +92,7 @@ public:
     }
     int styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget,
                   QStyleHintReturn* data) const override {
-        if (hint == SH_DialogButtonBox_ButtonsHaveIcons) return 0; // the desktop's icons vanish in the dark
+        if (hint == SH_DialogButtonBox_ButtonsHaveIcons) return 0; // the desktop's icons are invisible on dark
         return QProxyStyle::styleHint(hint, option, widget, data);
     }
     void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
@@ -133,7 +133,7 @@ QFont fontOf(const QStringList& families, double designSize, int weight) {
     return font;
 }
 
-/// From Qt's cache of pixmaps, if it is there: hundreds of buttons share a few icons.
+/// Taken from QPixmapCache if it is there: hundreds of buttons share a few icons.
 QPixmap tinted(const QString& path, const QColor& colour, int size) {
     const QString key = QString("%1 %2 %3").arg(path, colour.name()).arg(size);
     if (QPixmap drawn; QPixmapCache::find(key, &drawn)) return drawn;
@@ -145,7 +145,7 @@ QPixmap tinted(const QString& path, const QColor& colour, int size) {
     QPainter painter(&pixmap);
     renderer.render(&painter);
     painter.end();
-    pixmap = pixmap.copy(); // Qt keeps the painter's buffers, some 30 KiB, with what was painted on
+    pixmap = pixmap.copy(); // a painted pixmap keeps the painter's buffers, some 30 KiB; its copy has none
     QPixmapCache::insert(key, pixmap);
     return pixmap;
 }

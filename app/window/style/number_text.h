@@ -24,7 +24,7 @@ public:
     QString text(double value) const;
 
 private:
-    bool m_exponents = false; ///< all values are too small or too large for fixed decimals
+    bool m_exponents = false; ///< the largest value is too small or too large for fixed decimals
     int m_decimals = 0;
 };
 

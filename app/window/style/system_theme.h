@@ -10,9 +10,9 @@ namespace kvscope {
 
 enum class ThemeChoice; // app/study/session.h
 
-/// Whether the desktop is dark and whether it asks for reduced motion, with changes. Qt 6.4 reports neither: the
-/// desktop portal is asked where there is one; otherwise the palette shows whether the desktop is dark, and reduced
-/// motion is unknown.
+/// Whether the desktop is dark and whether it asks for reduced motion, with signals for changes. Qt 6.4 reports
+/// neither: the desktop portal is asked where there is one; otherwise the palette shows whether the desktop is dark,
+/// and reduced motion is unknown.
 class SystemTheme : public QObject {
     Q_OBJECT
 
@@ -23,12 +23,12 @@ public:
     /// Any of: org.freedesktop.appearance reduced-motion 1, GNOME's enable-animations false, KDE's
     /// AnimationDurationFactor 0.
     bool isMotionReduced() const { return !m_still.isEmpty(); }
-    /// Call after a palette change event: our palette is removed for the reading.
+    /// Call after a palette change event. Reading removes our own palette for a moment.
     void readPaletteSoon();
 
 public slots:
-    /// The portal's signal: of org.freedesktop.appearance color-scheme (1 dark, 2 light, 0 no preference), or one of
-    /// the three motion settings.
+    /// Receives the portal's signal: color-scheme of org.freedesktop.appearance (1 dark, 2 light, 0 no preference), or
+    /// one of the three motion settings.
     void settingChanged(const QString& group, const QString& key, const QDBusVariant& value);
 
 signals:

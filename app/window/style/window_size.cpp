@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-constexpr int kFoldBelow = 1360, kWideFrom = 2240; // a column more leaves the pictures their room
+constexpr int kFoldBelow = 1360, kWideFrom = 2240; // from there on the pictures have room beside one more column
 constexpr int kCompactBelowHeight = 820, kShortBelowHeight = 760, kShortForTwoRows = 1000;
 constexpr QSize kLeast(1024, 640);
 

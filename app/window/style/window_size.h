@@ -8,7 +8,7 @@ namespace kvscope {
 
 inline constexpr std::array kInterfaceScales = {1.0, 1.25, 1.5, 2.0}; ///< the steps of Ctrl+plus and minus
 
-/// Below 1360, from 2240 on, and between.
+/// Widths below 1360 design pixels, between, and from 2240 on.
 enum class WindowSize { Narrow, Normal, Wide };
 
 WindowSize sizeOf(int width);

@@ -16,7 +16,7 @@ template <class Button, QStyle::ControlElement kDrawn, QStyle::SubElement kConte
 class ElidedButton : public Button {
 public:
     template <class... Arguments> explicit ElidedButton(Arguments&&... arguments) : Button(arguments...) {
-        this->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed); // Qt's own keeps the whole text
+        this->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed); // Qt's default never shrinks it
     }
     QSize minimumSizeHint() const override {
         const QSize whole = Button::sizeHint();

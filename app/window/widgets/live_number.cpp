@@ -1,4 +1,4 @@
-// Paints itself, so that a new colour or text lays nothing out anew.
+// Paints itself, so that a new colour or text needs no new layout.
 #include "app/window/widgets/live_number.h"
 
 #include "app/window/style/appearance.h"
@@ -11,7 +11,7 @@
 
 namespace kvscope {
 
-constexpr std::chrono::milliseconds kSettles{160}; ///< longer than between two results of a fast drag
+constexpr std::chrono::milliseconds kSettles{160}; ///< longer than the time between two results of a fast drag
 
 LiveNumber::LiveNumber(double designSize, int weight, QWidget* parent, Clock& clock)
     : QLabel(parent), m_font(numberFont(designSize, weight)), m_settles(clock.makeTimer([this] { update(); })) {
@@ -21,7 +21,7 @@ LiveNumber::LiveNumber(double designSize, int weight, QWidget* parent, Clock& cl
 
 void LiveNumber::reserve(const QString& widest) {
     const QFontMetricsF metrics(m_font);
-    double advance = 0; // sign by sign: no layout of a monospaced text
+    double advance = 0; // character by character, which needs no text layout
     for (const QChar sign : widest) advance += metrics.horizontalAdvance(sign);
     const int width = static_cast<int>(std::ceil(advance)) + 1;
     if (width <= m_width) return;

@@ -1,4 +1,4 @@
-// Both widths from the items' own hints, so that the line asks its layout for nothing when it turns.
+// Both widths come from the items' own hints, so that moving the value below the name requests no other layout.
 #include "app/window/widgets/name_value_line.h"
 
 #include <algorithm>

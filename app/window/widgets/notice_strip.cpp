@@ -42,10 +42,10 @@ Look lookOf(NoticeStrip::Tone tone, bool offersSomething) {
     return {"error", "warning", theme.error, {}};
 }
 
-/// Until somebody answers or closes it.
+/// Whether a row of this tone stays until the user answers or closes it, and so has room above the panels.
 bool stands(NoticeStrip::Tone tone) { return tone == NoticeStrip::Tone::Offer || tone == NoticeStrip::Tone::Error; }
 
-/// What a main window lays out. Panels that are arranged anew come to the front.
+/// Whether the main window lays out `child`: such panels come to the front when they are arranged anew.
 bool isPanel(const QObject* child, const QWidget* window) {
     const auto* main = qobject_cast<const QMainWindow*>(window);
     return qobject_cast<const QDockWidget*>(child) || (main && child == main->centralWidget());
@@ -100,7 +100,7 @@ void NoticeStrip::show(const QString& id, Tone tone, const QString& message, std
 }
 
 void NoticeStrip::build(Notice& notice) {
-    m_rows->setSpacing(px(6)); // here alone: it asks for another layout, which ends in place()
+    m_rows->setSpacing(px(6)); // set only here, because it requests a new layout, which calls place()
     const Look look = lookOf(notice.tone, false);
     auto* row = notice.row = new QFrame(this);
     row->setObjectName(notice.id);
@@ -144,7 +144,7 @@ void NoticeStrip::discardRow(QWidget* row) {
 void NoticeStrip::dismiss(const QString& id) {
     const auto found = std::ranges::find(m_notices, id, [](const auto& notice) { return notice->id; });
     if (found == m_notices.end()) return;
-    const std::unique_ptr<Notice> gone = std::move(*found); // its timer may be what calls
+    const std::unique_ptr<Notice> gone = std::move(*found); // its timer may be the caller
     m_notices.erase(found);
     discardRow(gone->row);
     setVisible(!m_notices.empty());
@@ -202,7 +202,7 @@ bool NoticeStrip::hidesFocus(const QRect& there) const {
 
 bool NoticeStrip::event(QEvent* event) {
     const bool wasHandled = QWidget::event(event);
-    if (event->type() == QEvent::LayoutRequest) place(); // texts have got their fonts
+    if (event->type() == QEvent::LayoutRequest) place(); // the labels have their fonts now
     return wasHandled;
 }
 
@@ -210,7 +210,7 @@ bool NoticeStrip::eventFilter(QObject* watched, QEvent* event) {
     if (watched == parentWidget() && event->type() == QEvent::Resize) place();
     if (watched == parentWidget() && event->type() == QEvent::ChildPolished)
         if (QObject* child = static_cast<QChildEvent*>(event)->child(); child != this) child->installEventFilter(this);
-    // Behind the event: a panel finds out from its own place in front that its tab is wanted.
+    // Queued: a panel that was raised must be in front while it handles this event, or Qt does not raise its tab.
     if (isVisible() && mayComeToFront(event->type()) && isPanel(watched, parentWidget()))
         QMetaObject::invokeMethod(this, &QWidget::raise, Qt::QueuedConnection);
     const bool comes = event->type() == QEvent::Enter;

@@ -14,9 +14,9 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// Messages as rows over the top of the panels, never as a modal box: they move nothing, but for offers and errors,
-/// which may stand as long as one works and so have a place of their own above the panels. Each may offer actions and
-/// can be closed; all but offers, errors and progress leave by themselves, unless the pointer is on them.
+/// Messages as rows over the top of the panels, never as a modal box. They move no other widget, except offers and
+/// errors, which may stay for long and so get room of their own above the panels. Each may offer actions and can be
+/// closed; all but offers, errors and progress leave by themselves, unless the pointer is on them.
 class NoticeStrip : public QWidget {
     Q_OBJECT
 
@@ -34,12 +34,12 @@ public:
     void show(const QString& id, Tone tone, const QString& message, std::vector<Action> actions = {});
     void show(const QString& id, Tone tone, const QString& message, const QString& actionText,
               std::function<void()> action);
-    void retell(const QString& id, const QString& message); ///< of a row that is there; its actions stay
+    void retell(const QString& id, const QString& message); ///< changes the text of a shown row; its actions stay
     void dismiss(const QString& id);
     QStringList messages() const; ///< from the top, for tests and screen readers
 
-    /// In the middle of the parent widget's width; at its foot while that hides the focus. `room` lies below `top` and
-    /// gets the height of offers and errors.
+    /// Places the strip below `top`, centred in the parent widget; at its bottom while the strip would hide the focus.
+    /// `room` lies below `top` and gets the height of offers and errors.
     void placeBelow(int top, QWidget* room);
     void restyle(); ///< the theme or the scale has changed
 
@@ -53,7 +53,7 @@ private:
     void discardRow(QWidget* row);
     void place();
     void makeRoom(int width);
-    bool hidesFocus(const QRect& there) const; ///< more than half of what has it
+    bool hidesFocus(const QRect& there) const; ///< whether `there` hides more than half of the focused widget
 
     Clock& m_clock;
     QVBoxLayout* m_rows;

@@ -5,7 +5,7 @@
 
 namespace kvscope {
 
-/// A choice among a few words in a row, the chosen one filled with ink. Left and right move, space and click choose.
+/// A choice among a few words in a row, the chosen one filled with ink. A click and the keys Left and Right choose.
 class SegmentedSwitch : public QWidget {
     Q_OBJECT
 

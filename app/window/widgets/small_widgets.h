@@ -24,7 +24,7 @@ template <class Layout> Layout* makeLayout(QWidget* widget, const QMargins& marg
     return layout;
 }
 
-/// The same at the end of a box.
+/// The same, added at the end of a box layout.
 template <class Layout>
 Layout* innerLayout(QBoxLayout* box, const QMargins& margins = {}, int spacing = -1, int stretch = 0) {
     auto* layout = makeLayout<Layout>(nullptr, margins, spacing);
@@ -32,13 +32,13 @@ Layout* innerLayout(QBoxLayout* box, const QMargins& margins = {}, int spacing =
     return layout;
 }
 
-/// The widget under the name by which the style sheet and tests find it.
+/// Gives the widget the name by which the style sheet and tests find it, and returns it.
 template <class Widget> Widget* named(const char* name, Widget* widget) {
     widget->setObjectName(name);
     return widget;
 }
 
-/// The widget in its place at the end of a layout or of a stack; `where` as addWidget takes it.
+/// Adds the widget to a layout or a stack and returns it; `where`: further arguments of addWidget.
 template <class Place, class Widget, class... Where> Widget* added(Place* place, Widget* widget, Where... where) {
     place->addWidget(widget, where...);
     return widget;
@@ -46,7 +46,7 @@ template <class Place, class Widget, class... Where> Widget* added(Place* place,
 
 /// A label styled by its role ("section", "fact", "quiet", "title" ...).
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
-/// The same over as many lines as it needs.
+/// The same, wrapped into as many lines as it needs.
 QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 /// Sets a text that often stays the same: QLabel::setText lays out and paints even then.
 void showText(QLabel* label, const QString& text);
@@ -56,11 +56,11 @@ QFrame* separatorLine(QWidget* parent = nullptr);
 /// A 24 x 24 button with an icon, a tooltip and the same text as accessible name.
 QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = nullptr);
 QPushButton* wordButton(const QString& text, QWidget* parent = nullptr);
-/// What scrolls its widget, up and down only, without a frame and without the focus.
+/// A scroll area that scrolls vertically only, without a frame and without the focus.
 QScrollArea* scrollArea(QWidget* parent = nullptr);
 /// A rounded chip; tone "plain", "warning" or "error".
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
-/// A field whose value has been taken leaves undo and redo to the window; while one types, they are the field's own.
+/// A field that leaves undo and redo to the window, except for a typed value that has not been taken yet.
 class ValueField : public QLineEdit {
 public:
     using QLineEdit::QLineEdit;
@@ -72,10 +72,10 @@ protected:
 /// A right-aligned field for typed numbers; `designWidth` in design pixels.
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent = nullptr);
 void setWrong(QLineEdit* field, bool wrong);
-/// Tab goes from `before` to what it reaches in `place`, in the present order. Returns the last of it; `before` without
-/// any. New widgets are last in the whole window until then.
+/// Makes Tab go from `before` to the tab stops in `place`, in their present order. Returns the last of them; `before`
+/// if there is none. New widgets are otherwise last in the whole window.
 QWidget* tabAfter(QWidget* before, QWidget* place);
-void discard(QWidget* widget);  ///< hidden now, deleted once none of its functions runs; null: nothing
+void discard(QWidget* widget);  ///< hides it now and deletes it later, when none of its functions runs; null: nothing
 void repolish(QWidget* widget); ///< a property that the style sheet reads has changed
 
 /// The letter of a pane on its policy's colour.

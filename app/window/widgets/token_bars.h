@@ -8,7 +8,7 @@
 namespace kvscope {
 
 /// A small bar for each token of a text. A marked one carries a dot, so that it is not told by colour alone. Hover says
-/// what the token's bar is; a click, the arrow keys, Home, End and Enter choose one.
+/// what the token's bar is; a click, the arrow keys, Home, End, Enter and Space choose one.
 class TokenBars : public QWidget {
     Q_OBJECT
 
@@ -35,7 +35,7 @@ protected:
     bool event(QEvent* event) override;
 
 private:
-    int tokenAt(double x) const; ///< -1: beside all
+    int tokenAt(double x) const; ///< -1: no token is there
     QRectF place(int token) const;
 
     std::vector<Bar> m_bars;

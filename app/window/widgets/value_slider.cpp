@@ -113,7 +113,7 @@ void ValueSlider::mouseMoveEvent(QMouseEvent* event) {
 void ValueSlider::mouseReleaseEvent(QMouseEvent*) {
     if (!isSliderDown()) return;
     setSliderDown(false);
-    update(); // the step ends when another begins: this may be the first click of two
+    update(); // the step ends when another begins: this may be the first click of a double click
 }
 
 void ValueSlider::mouseDoubleClickEvent(QMouseEvent* event) {
@@ -134,7 +134,7 @@ void ValueSlider::wheelEvent(QWheelEvent* event) {
         return;
     }
     if (!m_isWheeled) beginStep();
-    m_isWheeled = true; // its turns are one step
+    m_isWheeled = true; // successive turns of the wheel are one step
     QAbstractSlider::wheelEvent(event);
 }
 

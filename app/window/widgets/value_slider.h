@@ -46,7 +46,7 @@ public:
 
 signals:
     void edited(double value); ///< by the user, also while dragging
-    void released();           ///< what was edited until now is a step; a drag's ends when another one begins
+    void released();           ///< the edits so far are one undo step; a drag's step ends when the next one begins
     void resetRequested();
 
 protected:

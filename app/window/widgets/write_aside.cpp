@@ -1,5 +1,5 @@
-// A network drive may not answer for minutes, and the system offers no way to give a write up. So the thread that
-// writes is left alone with it.
+// A network drive may not answer for minutes, and the system offers no way to cancel a write. So the thread that writes
+// is detached.
 #include "app/window/widgets/write_aside.h"
 
 #include "app/window/style/number_text.h"
