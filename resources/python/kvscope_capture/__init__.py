@@ -18,7 +18,7 @@ _SLOW = {"CaptureOptions": "capture_file", "hash_of_capture": "capture_file", "c
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch is imported when it is asked for: the commands answer `--help` without it."""
+    """Imports what needs torch only when it is asked for, so that the commands answer `--help` without torch."""
     if name not in _SLOW:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_SLOW[name]}"), name)

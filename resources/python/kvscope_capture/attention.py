@@ -26,15 +26,15 @@ from kvscope_capture.errors import CaptureError
 NAME = "kvscope_capture"
 OWN = "kvscope_own"
 BLOCK_ROWS = 512
-RECURRENT = ("linear_attention", "mamba", "recurrent", "conv")  # in the names of layers that carry a state, not keys
-FEED_FORWARD = ("mlp", "moe")  # layers with neither (Nemotron-H)
-QUERY_NORMS = ("q_norm", "q_layernorm", "query_layernorm", "qk_norm")  # names of an attention module's parts
+RECURRENT = ("linear_attention", "mamba", "recurrent", "conv")  # kinds of layers with a state in place of keys
+FEED_FORWARD = ("mlp", "moe")  # kinds of layers with neither state nor keys (Nemotron-H)
+QUERY_NORMS = ("q_norm", "q_layernorm", "query_layernorm", "qk_norm")  # the norms in an attention module
 HARMLESS = ("position_ids", "cache_position", "s_aux")  # tensors that attention may be given beside q, k, v and mask
 
 
 @dataclasses.dataclass
 class Running:
-    """The decoder layer that runs, and what a rotation in it was given last: queries and keys, None without one."""
+    """The decoder layer that is running, and the queries and keys that its rotation (RoPE) was last given, if any."""
 
     layer: int
     unrotated: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -66,7 +66,7 @@ class AttentionCall:
     ) -> AttentionCall:
         """From the arguments of an attention function; tensors as they are given, with a batch axis or without.
 
-        Without `running` the layer is what the module says, and what a rotation was given is not known.
+        Without `running`, the layer number is the module's own, and `unrotated` is None.
         """
         return cls(
             module=module,
@@ -88,7 +88,7 @@ class AttentionCall:
 
 
 def decoder_of(model: Any) -> Any:
-    """The module that holds embedding, layers and final norm; ModernBERT calls its output embedding `decoder`."""
+    """The module with embedding, layers and final norm; ModernBERT's `get_decoder()` gives its output embedding."""
     decoder = model.get_decoder()
     return decoder if hasattr(decoder, "config") else model.base_model
 
@@ -145,21 +145,22 @@ def own_kernel(module: torch.nn.Module) -> Any:
 
 
 def require_watchable(model: Any) -> None:
-    """Errors (CaptureError): what shows without running `model` and makes that its attention cannot be watched."""
+    """Errors (CaptureError): the attention of `model` cannot be watched, as far as this shows without running it."""
     layers_of(model)
     attending_layers(decoder_of(model).config)
     own_kernel(decoder_of(model))
 
 
 def require_prunable(model: Any) -> None:
-    """Errors (CaptureError): behind a cache that lacks tokens, `model` would go on as if they had never been read.
+    """Errors (CaptureError): `model` would be wrong behind a cache that lacks tokens.
 
-    Or it could not go on at all: a recurrent state is made of every token, and evicting keys takes none out of it.
+    Either it takes positions from the cache's length, or it carries a state, from which no token can be evicted.
     """
     decoder = decoder_of(model)
     kinds = layer_kinds(decoder.config)
     beside = [i for i, kind in enumerate(kinds) if any(name in kind for name in (*RECURRENT, "hybrid"))]
-    # Granite 4 has sizes without a recurrent layer; Transformers 5.2 calls theirs "attention", with a cache of its own.
+    # Some sizes of Granite 4 have no recurrent layer. Transformers 5.2 calls their layers "attention" and gives them a
+    # kind of cache of their own.
     if getattr(model, "_is_stateful", False) and not all(kind.endswith("_attention") for kind in kinds):
         beside = beside or attending_layers(decoder.config)
     if beside:
@@ -186,7 +187,7 @@ def _first_of(module: torch.nn.Module, names: tuple[str, ...]) -> Any:
 
 
 class _DecoderResult(BaseModelOutputWithPast):  # type: ignore[misc]
-    """The last hidden states; what else a model asks its decoder for (router logits, cross attentions) is None."""
+    """The last hidden states; any other field that a model reads (router logits, cross attentions) is None."""
 
     def __getattr__(self, name: str) -> None:
         return None
@@ -195,7 +196,7 @@ class _DecoderResult(BaseModelOutputWithPast):  # type: ignore[misc]
 def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     """Logits [n, vocabulary], float32, of last hidden states [n, hidden], by the model's own code.
 
-    The decoder is replaced by its result, so that whatever the model does to its logits (cap, scale) is in them.
+    The decoder is made to return `hidden`, so that whatever the model does to its logits (cap, scale) is in them.
     """
     decoder = decoder_of(model)
     result = _DecoderResult(last_hidden_state=hidden[None])
@@ -218,7 +219,7 @@ def layer_kinds(config: Any) -> list[str]:
 
 
 def named(layers: list[int]) -> str:
-    """`layers 0-2, 5`, of ascending numbers."""
+    """Ascending layer numbers as text: `layers 0-2, 5`."""
     runs: list[list[int]] = []
     for layer in layers:
         if runs and layer == runs[-1][-1] + 1:
@@ -230,14 +231,14 @@ def named(layers: list[int]) -> str:
 
 
 def layer_count(config: Any) -> int:
-    """Decoder layers; `num_hidden_layers` of a configuration of encoder and decoder (Whisper, BART) is the former's."""
+    """Number of decoder layers; where there is an encoder (Whisper, BART), `num_hidden_layers` counts its layers."""
     return int(getattr(config, "decoder_layers", None) or config.num_hidden_layers)
 
 
 def attending_layers(config: Any) -> list[int]:
-    """The layers that have keys and values: of hybrid models, those that are not recurrent or convolutions.
+    """The layers that have keys and values: in hybrid models, those that are not recurrent or convolutions.
 
-    Errors (CaptureError): none has, or the model chooses the tokens that each query attends to (DeepSeek-V3.2,
+    Errors (CaptureError): no layer has them, or the model chooses the tokens that each query attends to (DeepSeek-V3.2,
     MiniMax-M3, Qwen4).
     """
     kinds = layer_kinds(config)
@@ -290,7 +291,7 @@ def sliding_window_of(config: Any, layer: int) -> int:
 def resolve_scaling(module: Any, scaling: float | None, head_dim: int) -> float:
     """The factor on q.k; 1/sqrt(d) where the model passes none.
 
-    GPT-2 of Transformers 5.2 passes none whatever its configuration says. Errors: that configuration says otherwise.
+    GPT-2 passes none in Transformers 5.2. Errors (CaptureError): its configuration asks for another factor.
     """
     if scaling is not None:
         return float(scaling)
@@ -307,7 +308,7 @@ def resolve_scaling(module: Any, scaling: float | None, head_dim: int) -> float:
 def attention_rows(call: AttentionCall, rows: torch.Tensor) -> torch.Tensor:
     """softmax(cap tanh(s q.k / cap)) v with the causal (and sliding) mask and the sinks; [Hq, r, dv].
 
-    From the numbers of `call` alone, what a capture holds; its queries [Hq, r, d] are those of the tokens `rows`.
+    Uses only the numbers of `call`, which a capture holds; its queries [Hq, r, d] are those of the tokens `rows`.
     """
     heads, width = call.query.shape[0], call.query.shape[2]
     columns = torch.arange(call.key.shape[1], device=call.key.device)
@@ -339,7 +340,7 @@ def blockwise_attention(call: AttentionCall) -> torch.Tensor:
 
 @contextlib.contextmanager
 def _running_layer(model: Any) -> Iterator[Running]:
-    """Follows which layer runs (those of Zamba share an attention module) and what its `apply_rotary_...` is given."""
+    """Records which layer is running (Zamba's share one attention module) and what `apply_rotary_...` is given."""
     layers, module = layers_of(model), sys.modules[type(decoder_of(model)).__module__]
     originals = {name: f for name, f in vars(module).items() if name.startswith("apply_") and "rot" in name}
     running = Running(0)
@@ -390,7 +391,7 @@ def attention_implementation(model: Any, name: str) -> Iterator[None]:
 def replaced_attention(
     model: Any, name: str, attend: Callable[..., Any], make_mask: Callable[..., Any] = lambda *_, **__: None
 ) -> Iterator[None]:
-    """Runs the model with `attend`, registered under `name`, which by default is given no mask."""
+    """Runs the model with `attend`, registered under `name`; by default `attend` is given no mask."""
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, make_mask)
     with attention_implementation(model, name):
@@ -401,7 +402,7 @@ def replaced_attention(
 def observed_attention(
     model: Any, observe: Callable[[AttentionCall], None], outcome: Callable[[AttentionCall, Any], None] | None = None
 ) -> Iterator[None]:
-    """While open, every attention layer of `model` (batch 1, whole prompt, no cache) shows its inputs to `observe`.
+    """While open, `observe` receives the inputs of every attention layer of `model` (batch 1, whole prompt, no cache).
 
     `outcome` receives them again with the attention output [n, Hq, dv].
     """
@@ -422,7 +423,7 @@ def observed_attention(
                 out = blockwise_attention(call).transpose(0, 1)[None].contiguous()
             else:
                 plain = {name: value for name, value in kwargs.items() if name not in ("softcap", "s_aux")}
-                plain["is_causal"] = True  # where there is no mask; the decoder of BigBird-Pegasus does not say so
+                plain["is_causal"] = True  # counts where there is no mask; BigBird-Pegasus does not set it
                 out, _ = sdpa_attention_forward(
                     module, query, key, value, attention_mask, scaling=call.scaling, **plain
                 )
@@ -435,7 +436,7 @@ def observed_attention(
 
 
 def _unlike(call: AttentionCall, mask: torch.Tensor | None, given: dict[str, Any]) -> str:
-    """What an attention function is given that `call` does not say; empty: nothing."""
+    """What an attention function is given beyond what `call` holds; "" where that is nothing."""
     more = [name for name, value in given.items() if isinstance(value, torch.Tensor) and name not in HARMLESS]
     if more:
         return f"attention is given {', '.join(more)}"
@@ -450,9 +451,9 @@ def _unlike(call: AttentionCall, mask: torch.Tensor | None, given: dict[str, Any
 def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor, str], None]) -> Iterator[set[int]]:
     """While open, the model runs its own eager attention; `observe` receives what its attention function returns.
 
-    The second argument is [n, Hq, dv], the third names what no capture holds, "" where nothing of that kind shows.
-    Nothing of this tool's attention or masks takes part. The layers whose output projection is given just that are
-    added to the set; in others a gate or a norm lies between (Qwen3-Next, BitNet).
+    Its second argument is that output, [n, Hq, dv]; the third names an input that no capture holds, "" where there is
+    none. None of this tool's attention or masks is used. The yielded set collects the layers whose output projection is
+    given exactly that output; in the others a gate or a norm lies between (Qwen3-Next, BitNet).
     """
     with _running_layer(model) as running:
         own, plain = own_kernel(decoder_of(model)), set[int]()

@@ -1,7 +1,7 @@
 """Writes the HDF5 file of a capture, one layer at a time.
 
 The file grows under the name `OUT.partial`, is closed after every layer so that an interrupted capture can go on,
-and gets its own name only when everything is in it: what is called `OUT` is always whole.
+and gets its own name only when everything is in it: a file with the name `OUT` is always whole.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LayerRecord:
 
 
 def not_written(path: pathlib.Path, error: Exception, stays: bool = True) -> CaptureError:
-    """A full disk, above all; `stays` says that what is finished can be continued."""
+    """The error of a failed write, mostly a full disk; `stays`: what is finished stays and can be continued."""
     what = (str(error).splitlines() or [type(error).__name__])[0]
     remedy = "Make room there; the same command with --resume then goes on" if stays else "Make room there"
     return CaptureError(f"cannot be written ({what})", str(path), remedy)
@@ -77,9 +77,9 @@ def encode(tensor: torch.Tensor, dtype: str, place: str) -> Array:
 
 @contextlib.contextmanager
 def written_alone(out: pathlib.Path) -> Iterator[None]:
-    """While open, no other run writes `out`, also not between two layers, when its file is closed.
+    """While open, no other run writes `out`, not even between two layers, when its file is closed.
 
-    Errors (CaptureError): another run does, the folder is missing or cannot be written.
+    Errors (CaptureError): another run is writing it, the folder is missing or cannot be written.
     """
     check_output(out)
     with locked(out.with_name(out.name + ".partial")):
@@ -89,8 +89,8 @@ def written_alone(out: pathlib.Path) -> Iterator[None]:
 class CaptureFile:
     """The growing file of one capture.
 
-    `state` identifies prompt, model and options: the rest of another capture is not continued. `last` is the last layer
-    behind which the residual stream was saved: a killed run may have left a later one half-written.
+    `state` identifies prompt, model and options: the partial file of another capture is not continued. `last` is the
+    last layer behind which the residual stream was saved: a killed run may have left a later layer half-written.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class CaptureFile:
         resume: bool = False,
         stays: bool = True,
     ) -> None:
-        """Errors: the folder is missing or cannot be written; with `resume`, a rest that cannot be continued.
+        """Errors: the folder is missing or cannot be written; with `resume`, a partial file that cannot be continued.
 
-        `stays`: what was written when an error ends the run is left for the next one.
+        `stays`: the caller leaves the partial file for the next run when an error ends this one; messages say so.
         """
         self.out, self.options, self.stays = out, options, stays
         self.path = out.with_name(out.name + ".partial")
@@ -133,7 +133,7 @@ class CaptureFile:
             raise not_written(self.path, error, self.stays) from error
 
     def _state_there(self) -> str | None:
-        """Whose rest OUT.partial is: None where there is none, "" where it cannot be read."""
+        """The `state` that OUT.partial holds: None where there is no such file, "" where it cannot be read."""
         try:
             with h5py.File(self.path, "r") as file:
                 return str(file.attrs.get("partial_state", ""))
@@ -143,7 +143,7 @@ class CaptureFile:
             return ""
 
     def _trusted_layers(self, last: int) -> set[int]:
-        """Finished layers up to `last`; what a killed run wrote behind it is deleted."""
+        """Finished layers up to `last`; later ones, and those that a killed run left unfinished, are deleted."""
         try:
             with h5py.File(self.path, "a") as file:
                 layers = file.require_group("layers")
@@ -190,7 +190,7 @@ class CaptureFile:
         with self._open("a") as file:
             group = file.require_group(f"layers/{record.layer:02d}")
             for name, tensor in record.tensors.items():
-                if name == "sinks":  # a few numbers, in the type that the reader asks for
+                if name == "sinks":  # a few numbers; the reader expects float32
                     group.create_dataset(name, data=tensor.detach().float().cpu().numpy())
                     continue
                 data = encode(tensor, self.options.dtype, f"layers/{record.layer:02d}/{name}")
@@ -207,7 +207,7 @@ class CaptureFile:
         return {"chunks": chunks, "compression": "gzip", "compression_opts": 6, "shuffle": True}
 
     def finish(self, progress: Callable[[str], None], checkpoint: Callable[[], None] = lambda: None) -> str:
-        """Writes the hash and gives the file its name; returns the hash. `checkpoint` may raise until that is done."""
+        """Writes the hash and gives the file its name; returns the hash. `checkpoint`, called meanwhile, may raise."""
         progress("hashing")
         with self._open("a") as file:
             digest = hash_of_capture(file, checkpoint)

@@ -1,4 +1,4 @@
-"""From the options of `kvscope-capture` to files: all that can be wrong is found before the weights are read."""
+"""From the options of `kvscope-capture` to files; options, texts and disk space are checked before the model loads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Capturing:
         self.whole = 0
 
     def run(self) -> None:
-        """Errors (CaptureError): see the parts; nothing is loaded or written before the options are checked."""
+        """Errors (CaptureError): those of the parts; nothing is loaded or written before the options are checked."""
         given = self.arguments
         options = options_of(given)
         sources = read_sources(given)
@@ -69,7 +69,7 @@ class Capturing:
         if not waiting:
             return
         for i in waiting:
-            with written_alone(self.outs[i]):  # another run is told before the model is loaded
+            with written_alone(self.outs[i]):  # reports another run before the model is loaded
                 pass
         show("loading the model")
         model, _ = load_model(given.model, given.revision, given.compute_dtype, given.device)
@@ -161,7 +161,7 @@ def options_of(given: argparse.Namespace, notes: str = "") -> CaptureOptions:
 
 
 def other_options(file: h5py.File, given: argparse.Namespace, prompt: Prompt, config: Any) -> list[str]:
-    """What the finished capture holds otherwise than the options ask for. What it does not say counts as the same."""
+    """The options in which a finished capture differs from those given; what it does not state counts as equal."""
     options, n = options_of(given), len(prompt.ids)
     layers = {int(name): layer for name, layer in file["layers"].items()}
     window = options.q_window if 0 < options.q_window < n else 0
@@ -189,9 +189,9 @@ def other_options(file: h5py.File, given: argparse.Namespace, prompt: Prompt, co
 
 
 def check_weights(model: Any, whole: list[pathlib.Path]) -> None:
-    """Errors: a finished capture was made from other weights. One that does not say them counts as the same.
+    """Errors (CaptureError): a finished capture was made from other weights. One without a fingerprint is accepted.
 
-    So does one of another version of Transformers, which may name or join weights otherwise.
+    So is one of another version of Transformers, which may name or join weights differently.
     """
     own = fingerprint_of(model) if whole else ""
     for out in whole:
@@ -245,7 +245,7 @@ def build_prompt(tokenizer: Any, source: Source, given: argparse.Namespace, limi
 
 
 def notes_of(prompt: Prompt, notes: str, reason: str) -> str:
-    """The user's sentence, and how much of the text had no room."""
+    """The user's notes, and by how much the text was cut."""
     (begin, end), *_ = ((b, e) for b, e, kind in prompt.segments if kind == SegmentKind.CONTEXT)
     if not prompt.left_out:
         return notes
@@ -283,7 +283,7 @@ def stored_bytes(config: Any, tokens: int, options: CaptureOptions) -> int:
 
 
 def check_room(config: Any, options: CaptureOptions, files: list[tuple[pathlib.Path, int]]) -> None:
-    """Errors: the disk cannot hold the captures, of so many tokens each; a compressed one may take half."""
+    """Errors: the disk has no room for `files` (path, tokens); a compressed capture is assumed to take half."""
     wanted: dict[pathlib.Path, float] = {}
     for out, tokens in files:
         partial = out.with_name(out.name + ".partial")

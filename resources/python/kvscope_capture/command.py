@@ -17,7 +17,7 @@ from kvscope_capture.version import add_version
 
 __all__ = ["DTYPES", "load_model", "main", "show"]
 
-# What Transformers raises: a package that a model or tokenizer needs is missing, or the model is no decoder (MusicGen).
+# What Transformers raises where, for example, a package is missing or the model is no decoder (MusicGen).
 UNLOADABLE = (OSError, ValueError, RuntimeError, ImportError, AttributeError)
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
@@ -88,15 +88,15 @@ def parse_layers(text: str | None) -> tuple[int, ...] | None:
 
 
 def text_config(config: Any) -> Any:
-    """The part that reads and writes text; one configuration of encoder and decoder (Whisper, BART) as it is.
+    """The part of a configuration that describes the text model; with an encoder (Whisper, BART), all of it.
 
-    Transformers would rename the decoder's sizes there, and no model can be built from what is left.
+    Transformers would rename the decoder's sizes there, and no model can be built from the result.
     """
     return config if hasattr(config, "decoder_layers") else config.get_text_config(decoder=True)
 
 
 def read_config(name: str, revision: str | None) -> Any:
-    """The model's configuration, that of its text part. Errors (CaptureError): there is none."""
+    """The configuration of the model's text part. Errors (CaptureError): it cannot be loaded."""
     from transformers import AutoConfig
 
     try:
@@ -108,8 +108,8 @@ def read_config(name: str, revision: str | None) -> Any:
 def revision_of(name: str, given: str | None) -> str:
     """The revision that was asked for, else the commit of the copy in the Hub's cache; empty for a plain folder.
 
-    The models of Transformers 5.23 do not say their commit. The configuration was read before this, so that the cache
-    names the commit in use and the network is left alone.
+    The models of Transformers 5.23 do not state their commit. The configuration must have been read before this call:
+    the cache then names the commit in use, and the network is not needed.
     """
     from transformers.utils.hub import cached_file, extract_commit_hash
 
@@ -121,7 +121,7 @@ def revision_of(name: str, given: str | None) -> str:
 
 
 def load_tokenizer(name: str, revision: str | None) -> Any:
-    """Errors (CaptureError): there is none."""
+    """The model's tokenizer. Errors (CaptureError): it cannot be loaded."""
     from transformers import AutoTokenizer
 
     try:
@@ -146,7 +146,7 @@ def load_model(name: str, revision: str | None, dtype: str | None, device: str) 
 
 
 def without_weights(config: Any) -> Any:
-    """The model of a configuration without memory for its weights."""
+    """The model of a configuration, without memory for its weights (on the meta device)."""
     import torch
     from transformers import AutoModelForCausalLM
 

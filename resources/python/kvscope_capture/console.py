@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl+C or a signal to end; `code` is the exit code that the shell expects."""
+    """SIGINT (Ctrl+C) or SIGTERM; `code` is the exit code that the shell expects."""
 
     def __init__(self, number: int) -> None:
         """`number` of the signal."""
@@ -49,7 +49,7 @@ def _signals_raise() -> Iterator[None]:
 
 
 def run_command(prog: str, run: Callable[[], int | None], after_stop: Callable[[], str] = lambda: "") -> int:
-    """Exit code: what `run` returns, or 0; 2 with one sentence on stderr; 128 + signal where Ctrl+C or kill ended it.
+    """Exit code: what `run` returns, or 0; 2 for a CaptureError, printed on stderr; 128 + signal for Ctrl+C or kill.
 
     `after_stop` says what a stopped run leaves behind; empty: nothing.
     """
@@ -73,7 +73,7 @@ def show(step: str) -> None:
 
 
 def clear() -> None:
-    """Ends the progress; on a terminal its line goes."""
+    """Ends the progress; on a terminal its line is erased."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -82,7 +82,7 @@ class TimeLeft:
     """Extrapolates from the parts that are done; all parts count alike."""
 
     def __init__(self, parts: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """The time runs from here."""
+        """Starts the clock."""
         self._parts, self._clock, self._begin = parts, clock, clock()
 
     def seconds(self, done: int) -> float | None:
@@ -100,9 +100,9 @@ class TimeLeft:
 
 
 def check_output(out: pathlib.Path, may_exist: bool = True, reads: Iterable[pathlib.Path] = ()) -> None:
-    """Errors (CaptureError): a folder, a file that is there already, a folder that is missing or cannot be written.
+    """Errors (CaptureError): `out` is a folder, or exists (not `may_exist`); its folder is missing or not writable.
 
-    `out` must be none of the files that the command `reads` either, nor lie in a model's folder under the name of one.
+    It must be none of the files that the command `reads` either, nor the config.json of a model's folder among them.
     """
     if any(path.exists() and out.resolve() in (path.resolve(), (path / "config.json").resolve()) for path in reads):
         raise CaptureError("would replace what is read", str(out), "Name another file")

@@ -1,7 +1,7 @@
 """A model's attention as `kvscope convert --config FILE.json` reads it; `describe_command.py` is the command.
 
 Transformers resolves the configuration (defaults, old names, patterns of layers) and runs the model's own code, without
-weights; what its layers tell attention is written down. Nothing is downloaded but the configuration.
+weights; what its layers pass to attention is recorded. Nothing is downloaded but the configuration.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from kvscope_capture.errors import CaptureError
 
 @contextlib.contextmanager
 def locked(path: pathlib.Path, wait: bool = False) -> Iterator[None]:
-    """While open, no other process holds the lock of `path`, the file PATH.lock beside it, which is then removed.
+    """While open, no other run holds the lock of `path`: the file PATH.lock beside it, which is removed afterwards.
 
-    `path` itself may be missing, be replaced, and be read by anybody. A run that was killed leaves its file unlocked.
-    Errors (CaptureError): another run holds it and `wait` does not ask for patience; the folder cannot be written.
+    `path` itself may be missing, be replaced, and be read by anybody. A killed run leaves PATH.lock behind, unlocked.
+    Errors (CaptureError): another run holds the lock and `wait` is false; the folder cannot be written.
     """
-    target = path.resolve()  # a link has the lock of its file
+    target = path.resolve()  # a link shares the lock of the file that it names
     lock = target.with_name(target.name + ".lock")
     try:
         descriptor = _locked_descriptor(lock, wait)
@@ -37,7 +37,7 @@ def locked(path: pathlib.Path, wait: bool = False) -> Iterator[None]:
 
 
 def _locked_descriptor(lock: pathlib.Path, wait: bool) -> int:
-    """Of the file that has the name now: whoever held it before has removed the one that was waited for."""
+    """Descriptor of the file that has the name now: a previous holder may have removed the one waited for."""
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -60,7 +60,7 @@ def _lock(descriptor: int, wait: bool) -> None:
 
 @contextlib.contextmanager
 def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A new file that takes the place of `path` when the block ends, and goes when an error ends it.
+    """A new file that takes the place of `path` when the block ends, and is removed when an error ends it.
 
     Errors (CaptureError): it cannot be written.
     """
@@ -76,9 +76,9 @@ def replaced(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def edited_copy(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A copy that takes the place of `path` when the block ends, and goes when an error ends it.
+    """A copy that takes the place of `path` when the block ends, and is removed when an error ends it.
 
-    It is not there yet where `path` is not. A link stays one.
+    Where `path` does not exist, the block creates the copy. A link stays a link.
     """
     path = path.resolve()
     with tempfile.TemporaryDirectory(prefix=f"{path.name}.", dir=path.parent) as folder:

@@ -64,7 +64,7 @@ def visible_window(mask_function: Callable[..., torch.Tensor]) -> int:
 
 
 def build_decoder(config: Any) -> Any:
-    """The decoder of a text configuration: big tensors on the meta device, all that rotates on the CPU."""
+    """The decoder of a text configuration: big tensors on the meta device, rotary embedding and norms on the CPU."""
     with torch.device("meta"):
         decoder = AutoModel.from_config(config, dtype=torch.float32).eval()
     for name, module in list(decoder.named_modules()):
@@ -104,7 +104,7 @@ def _projections_without_weights() -> Iterator[None]:
 
 
 def _probed(module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: Any, others: dict[str, Any]) -> Any:
-    """Errors: what the arguments say cannot be told by scaling, soft cap, window and sinks."""
+    """One layer's call. Errors (CaptureError): scaling, soft cap, window and sinks do not describe it fully."""
     place = f"layer {module.layer_idx}"
     window = getattr(mask, "kvscope_window", None)
     if isinstance(window, CaptureError):

@@ -50,7 +50,7 @@ class Prompt:
             self.ids = [tokenizer.bos_token_id]
         self.segments: list[Segment] = []
         self.left_out = 0  # tokens of the context that had no room
-        self.begun = False  # some text stands before what is added next
+        self.begun = False  # whether some text stands before what is added next
 
     def encode(self, text: str) -> list[int]:
         """Tokens of a piece of text. Errors: those of `encode_behind`."""
@@ -109,15 +109,15 @@ def leading_special_tokens(tokenizer: Any) -> list[int]:
 
 
 def _puts_space_before(tokenizer: Any, text: str) -> bool:
-    """The tokens of `text`, which is not empty, begin with a space of the tokenizer's own (Llama 2, Mistral 7B)."""
+    """Whether the tokenizer begins the tokens of `text` (not empty) with a space of its own (Llama 2, Mistral 7B)."""
     ids = tokenizer.encode("a" if text[0].isspace() else text, add_special_tokens=False)
     return bool(ids) and str(tokenizer.convert_ids_to_tokens(ids[0])).startswith(SPACE)
 
 
 def encode_behind(tokenizer: Any, text: str) -> list[int]:
-    """Tokens of `text` without the space that the tokenizer puts before it: they are taken from behind other text.
+    """Tokens of `text` without the space that the tokenizer puts before a text: they are read behind a sentinel.
 
-    Errors: that text and this one have a token in common.
+    Errors (CaptureError): a token spans `text` and the sentinel, whichever sentinel is tried.
     """
     for sentinel in SENTINELS:
         before = list(tokenizer.encode(sentinel, add_special_tokens=False))
@@ -142,9 +142,9 @@ class Frame:
 
 
 def chat_frame(tokenizer: Any, system: str, context: str, question: str) -> Frame:
-    """The tokenizer's chat template around one message of the user, context and question; the answer is the model's.
+    """The tokenizer's chat template around one user message, context and question; the answer is the model's.
 
-    Errors: no template, one without system messages, one that changes the text (at its ends, for most of them).
+    Errors: no template, one without system messages, one that changes the text (most strip spaces at its ends).
     """
 
     def render(*texts: str) -> str:
@@ -185,8 +185,8 @@ def question_prompt(
 ) -> Prompt:
     """Context, question and answer in at most `max_tokens` tokens; the end of the context gives way.
 
-    Needles are marked where they stand, or inserted at `depths`, 0 to 1, one for each. `frame` stands around it.
-    Errors: a needle that is not in the text or would be cut off; a question and answer that leave no room.
+    Needles are marked where they stand, or inserted at `depths`, 0 to 1, one for each. `frame` stands around context
+    and question. Errors: a needle that is not in the text or would be cut off; question and answer leave no room.
     """
     frame = frame or Frame()
     prompt, tail = Prompt(tokenizer, bos), Prompt(tokenizer)
@@ -215,9 +215,10 @@ def question_prompt(
 
 
 def _insert_needles(prompt: Prompt, text: str, room: int, needles: Sequence[str], depths: Sequence[float]) -> int:
-    """Adds the context with each needle behind the sentence that ends at its depth; tokens of the text left out.
+    """Adds the context with each needle behind the sentence that ends at its depth.
 
-    A needle's depth is the fraction of the text's tokens before it. Spaces are put where words would touch.
+    A needle's depth is the fraction of the text's tokens before it, of those that have room. Spaces are put where words
+    would touch. Returns how many tokens of the text were left out.
     """
     whole, token_bytes = prompt.encode(text), TokenBytes(prompt.tokenizer)
     spaced = [[f"{left}{needle}{right}" for left in ("", " ") for right in ("", " ")] for needle in needles]
@@ -281,7 +282,7 @@ class TokenBytes:
         self._tokenizer = tokenizer
         self._special = set(tokenizer.all_special_tokens)
         self._byte_level = _is_byte_level(tokenizer)
-        if self._byte_level:  # tokens that were added stand as they are written, not in the alphabet of bytes
+        if self._byte_level:  # added tokens are stored as plain text, not in the byte alphabet
             self._special.update(getattr(tokenizer, "get_added_vocab", dict)())
         self._alphabet = _byte_level_alphabet()
 
@@ -308,7 +309,7 @@ def _is_byte_level(tokenizer: Any) -> bool:
 
 
 def _byte_level_alphabet() -> dict[str, int]:
-    """Inverse of GPT-2's table: printable bytes stand for themselves, the others for 256, 257, ..."""
+    """Inverse of GPT-2's table: printable bytes stand for themselves, characters 256, 257, ... for the others."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     table = {chr(byte): byte for byte in plain}
     others = (byte for byte in range(256) if byte not in plain)

@@ -21,7 +21,7 @@ from kvscope_capture.self_check import Rotation
 class RopeFacts:
     """`inv_freq` by layer type, each [rotary_dim / 2]; the key is "" when all layers share one.
 
-    `attribute` is the root's JSON.
+    `attribute` is the root attribute `rope` of the capture, stored there as JSON.
     """
 
     inv_freq: dict[str, npt.NDArray[np.float32]]
@@ -50,7 +50,7 @@ def read_rope(decoder: Any, rotation: Rotation) -> RopeFacts | None:
     parameters = getattr(decoder.config, "rope_parameters", None) or {}
     if names == [""]:
         main = parameters
-    else:  # Beam states none for its full layers, ZAYA names its layers otherwise
+    else:  # Beam states none for its full layers, ZAYA has other names for layer types
         main = next((parameters[name] for name in ("full_attention", *names) if parameters.get(name)), {})
     attribute = {
         "type": main.get("rope_type", "default"),

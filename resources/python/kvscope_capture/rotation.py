@@ -39,7 +39,7 @@ def depends_on_length(decoder: Any) -> bool:
 
 
 def rotary_tables(decoder: Any, tokens: int) -> dict[str, RotaryTable]:
-    """Tables of a prompt of so many tokens, by layer type; "all" where layers share one."""
+    """Tables of a prompt of `tokens` tokens, by layer type; "all" where layers share one."""
     rotary = rotary_of(decoder)
     if rotary is None:
         return {}
@@ -56,9 +56,9 @@ def rotary_tables(decoder: Any, tokens: int) -> dict[str, RotaryTable]:
 
 
 def fit_rotation(rows: torch.Tensor, tables: dict[str, RotaryTable]) -> LayerRotation | None:
-    """The rotation that makes rows [H, n, d] of equal tokens at positions 0 .. n - 1 out of the first; None: none.
+    """The rotation that turns the first of the rows [H, n, d] into the others; None: all rows are equal.
 
-    Errors: none of the tables does it.
+    The rows are those of equal tokens at positions 0 .. n - 1. Errors (CaptureError): no table fits.
     """
     first, positions = rows[:, :1].repeat(1, rows.shape[1], 1), torch.arange(rows.shape[1])
     tolerance = ROUNDING * float(rows.abs().max())

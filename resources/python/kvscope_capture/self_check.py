@@ -1,14 +1,14 @@
-"""Compares a capture with the model that it comes from: what the format cannot hold, a capture must not hide.
+"""Compares a capture with the model that it comes from: a capture must not hide what the format cannot hold.
 
 Before anything is written, the first tokens run through the model's own code, attention and masks included, and three
 things are compared with it. *attention*: softmax(cap(s q.k)) v computed from the captured tensors and attributes,
-against what the model's attention function returns; an attention sink, a bias or a mask that the capture does not know
-shows here. A gate or a norm behind it (Qwen3-Next) is no part of a capture, and the check says that there is one.
+against what the model's attention function returns; an attention sink, a bias or a mask that the capture does not hold
+shows here. A gate or a norm behind attention (Qwen3-Next) is no part of a capture; the check's note mentions it.
 *rotation*: keys before RoPE, rotated by the stored frequencies and layout, against the keys. *loss*: the capture's
-losses against those of the model's own logits. While the capture is made, attention is compared again at rows of the
-whole prompt with what the model went on with, because a sliding window may be longer than the first tokens, and the
-rotation too. Tensors are compared as the model made them, before they are rounded to the stored type. What the captured
-tensors cannot say is the model's output itself: the loss is that of the same run.
+losses against those of the model's own logits. While the capture is made, attention and rotation are compared again, at
+rows of the whole prompt and with the output that the model went on with, because a sliding window may be longer than
+the first tokens. Tensors are compared as the model made them, before they are rounded to the stored type. The model's
+output itself cannot be computed from the captured tensors: the loss is that of the same run.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from kvscope_capture.attention import (
 )
 from kvscope_capture.errors import CaptureError
 
-TOKENS = 512  # that run through the model's own code, whose attention needs tokens x tokens numbers a head
-ROWS = 16  # of which attention is compared in every layer
-# Relative to the largest number of a head; nats a token. A 16-bit model rounds weights and rotations to 8 bits.
+TOKENS = 512  # the first tokens, which run through the model's own code: its attention needs n x n numbers a head
+ROWS = 16  # queries at which attention is compared in every layer
+# In 32 bits, in 16 bits: relative to a head's largest number; the loss in nats a token. bf16 rounds to 8 bits.
 TOLERANCES = {"attention": (1e-3, 5e-2), "rotation": (1e-3, 3e-2), "loss": (1e-3, 1e-1)}
-NO_NUMBER = 1e9  # a difference that cannot be told, as the file holds it
-SMALL_HEAD = 0.05  # a head whose output is smaller than this part of the layer's is compared with that part
+NO_NUMBER = 1e9  # stands in the file for an infinite difference
+SMALL_HEAD = 0.05  # differences are relative to at least this fraction of the layer's largest number
 
 
 @dataclasses.dataclass(frozen=True)
 class Rotation:
-    """How the model turns keys: the coordinates begin .. begin + 2 len(inv_freq), paired as `layout` says.
+    """How the model rotates keys: the coordinates begin .. begin + 2 len(inv_freq) - 1, paired as `layout` says.
 
-    `deinterleaved`: the model brings neighbours apart before it rotates halves (DeepSeek).
+    `deinterleaved`: the model separates neighbouring coordinates before it rotates halves (DeepSeek).
     """
 
     layout: str = "half"
@@ -62,7 +62,7 @@ class Rotation:
         return whole
 
     def rotated(self, before: torch.Tensor, positions: torch.Tensor, inv_freq: torch.Tensor, scale: float) -> Any:
-        """`before` [H, r, d] at `positions` [r], turned by angles in float32 and sums in double."""
+        """`before` [H, r, d], rotated to `positions` [r]; angles in float32, sums in double."""
         angle = (positions[:, None].float() * inv_freq.float()).double()
         cos, sin, half = angle.cos() * scale, angle.sin() * scale, len(inv_freq)
         out = before.double()
@@ -101,7 +101,7 @@ def inverse_frequencies(decoder: Any, layer: int) -> tuple[torch.Tensor, float] 
 
 
 def attention_difference(call: AttentionCall, output: torch.Tensor) -> float:
-    """Of attention computed from the call's numbers and `output` [n, Hq, dv] or [n, Hq dv]."""
+    """Relative difference of `output` [n, Hq, dv] or [n, Hq dv] from attention computed from the call's numbers."""
     rows = spread_rows(call.query.shape[1], call.query.device)
     found = attention_rows(dataclasses.replace(call, query=call.query[:, rows]).in_double(), rows)
     wanted = output[rows].reshape(len(rows), call.query.shape[0], -1).transpose(0, 1)
@@ -109,7 +109,7 @@ def attention_difference(call: AttentionCall, output: torch.Tensor) -> float:
 
 
 def rotation_difference(call: AttentionCall, decoder: Any, rotation: Rotation, which: int = 1) -> float:
-    """Of the call's keys (queries where `which` is 0) and of those before RoPE, rotated forward."""
+    """Relative difference of the call's keys (queries where `which` is 0) from those before RoPE, rotated."""
     facts = inverse_frequencies(decoder, call.layer)
     if facts is None or call.unrotated is None:
         return float("inf")
@@ -148,10 +148,10 @@ class SelfCheck:
         self.rotation: Rotation | None = None
         self.rotates: set[int] = set()
         self.shapes: dict[str, int] = {}
-        self.causes: dict[int, str] = {}  # what makes the attention of a layer another than a capture says
+        self.causes: dict[int, str] = {}  # by layer, what no capture holds of its attention, or ""
         self.differences: dict[str, dict[int, float]] = {"attention": {}, "rotation": {}}
         self.ids = torch.tensor([ids[:TOKENS]], device=model.device)
-        self._loss: tuple[float | None, str] | None = None  # the difference, None where it was not made, and a note
+        self._loss: tuple[float | None, str] | None = None  # difference (None: not compared), note
         try:
             with torch.no_grad(), own_attention(model, self._observe_own) as plain:
                 logits = model(input_ids=self.ids, use_cache=False).logits[0].float()
@@ -206,8 +206,8 @@ class SelfCheck:
     def before_rotation(self, call: AttentionCall) -> dict[str, torch.Tensor]:
         """`q_pre` and `k_pre` of a layer that rotates; empty for others.
 
-        Errors (CaptureError): queries that are not only rotated (Ministral 3 scales late ones). A check that failed
-        for keys, too, is forced.
+        Errors (CaptureError): queries that are not only rotated (Ministral 3 scales late ones). Where the keys
+        failed the check, too (and `force` was given), the queries may differ as much.
         """
         if call.unrotated is None or self.rotation is None:
             return {}
@@ -230,7 +230,7 @@ class SelfCheck:
             )
 
     def of_layer(self, layer: int) -> dict[str, float]:
-        """The differences of one layer, for an interrupted run to find again."""
+        """The differences of one layer, stored so that a resumed run can `take` them."""
         return {name: layers[layer] for name, layers in self.differences.items() if layer in layers}
 
     def take(self, layer: int, differences: Mapping[str, float]) -> None:
@@ -247,7 +247,7 @@ class SelfCheck:
         return [b.clone() for name, b in rotary.named_buffers() if "original" not in name] if rotary else []
 
     def compare_loss(self, nll: Any) -> None:
-        """`nll` [n] of the capture, the first NaN. Not made where angles depend on the prompt's length.
+        """Compares `nll` [n] of the capture, the first NaN; not where the angles depend on the prompt's length.
 
         A loss that is not finite fails the check: fp16 overflows in models that were trained in bf16.
         """
@@ -321,7 +321,7 @@ class SelfCheck:
 
 
 def require(check: SelfCheck, force: bool, abandon: Callable[[], None] = lambda: None) -> None:
-    """Errors (CaptureError): a check failed and `force` does not ask for the capture all the same."""
+    """Errors (CaptureError): a check failed and `force` is false; `abandon` is called before."""
     sentence = check.failure()
     if sentence and not force:
         abandon()

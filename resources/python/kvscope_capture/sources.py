@@ -26,7 +26,7 @@ class Source:
 
 
 def parse_numbers(text: str, option: str, what: str) -> tuple[int, ...]:
-    """`0,2-3` as (0, 2, 3). Errors: anything else; `what` the numbers are of."""
+    """`0,2-3` as (0, 2, 3). Errors (CaptureError): anything else; `what` names the numbers there."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -67,7 +67,7 @@ def read_sources(arguments: argparse.Namespace) -> list[Source]:
 
 def _text_of(path: pathlib.Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")  # a byte-order mark is no text
+        return path.read_text(encoding="utf-8-sig")  # drops a byte-order mark
     except (OSError, UnicodeDecodeError) as error:
         raise CaptureError(f"cannot be read ({error})", str(path), "Name a UTF-8 text file") from error
 
@@ -84,7 +84,7 @@ def _column(row: Row, fields: Sequence[str], option: str, place: str) -> str:
 
 
 def _jsonl_rows(path: str, numbers: Sequence[int]) -> Iterator[Row]:
-    lines = _text_of(pathlib.Path(path)).rstrip("\n").split("\n")  # a JSON text may hold other line ends
+    lines = _text_of(pathlib.Path(path)).rstrip("\n").split("\n")  # a JSON text may hold other line separators
     _check_rows(path, numbers, len(lines))
     for number in numbers:
         try:
@@ -135,5 +135,5 @@ def _check_rows(name: str, numbers: Sequence[int], there: int) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Or two: the first of `datasets` does not say which configurations there are."""
+    """The first two: the first line of `datasets` does not say which configurations there are."""
     return " ".join(str(error).splitlines()[:2]) or type(error).__name__

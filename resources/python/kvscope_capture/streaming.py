@@ -1,7 +1,7 @@
-"""Runs a prompt through a model and writes each layer as it passes: memory holds the model and one layer's tensors.
+"""Runs a prompt through a model and writes each layer after it ran: memory holds the model and one layer's tensors.
 
-After every layer the residual stream is saved beside the growing file. A capture that was interrupted goes on from
-there: the layers that are done only hand the saved stream on.
+After every stored layer the residual stream is saved beside the growing file. A capture that was interrupted goes on
+from there: the layers that are done only return the saved stream.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def capture_prompt(
 
     The capture is compared with the model (self_check.py); the result is in the file. `force` writes it although a
     check failed, which then marks it. Errors (CaptureError): a failed check, a model that cannot be watched, layers
-    that it lacks, values that cannot be stored, a folder that cannot be written, another run that writes `out`. An
-    interrupted run leaves
-    `out`.partial, which the same call continues; that of another prompt, other weights or options is written anew, or
-    refused where `resume` is asked for.
+    that it lacks, values that cannot be stored, a folder that cannot be written, another run that writes `out`.
+
+    An interrupted run leaves `out`.partial, which the same call continues; a partial file of another prompt, other
+    weights or options is written anew, or refused where `resume` is asked for.
     """
     options = options or CaptureOptions()
     _check(model, prompt, options)
@@ -106,7 +106,7 @@ def _capture(
     require(check, force)
     if options.o_proj:
         check.require_projection()
-    read_rope(decoder_of(model), check.rotation or Rotation())  # what the format cannot hold is said before the run
+    read_rope(decoder_of(model), check.rotation or Rotation())  # refuses before the run what the format cannot hold
     fingerprint = fingerprint_of(model)
     state = _state(model, prompt, options, model_id, revision, fingerprint)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state, model.device)
@@ -129,7 +129,7 @@ def _capture(
 
 
 def check_layers(layers: tuple[int, ...] | None, config: Any) -> None:
-    """Errors (CaptureError): one that the model lacks or that has no keys and values; those of `attending_layers`."""
+    """Errors (CaptureError): a layer that the model lacks or that has no keys; those of `attending_layers`."""
     attending = attending_layers(config)
     for layer in sorted(set(layers or ()) - set(attending)):
         what = "has no keys and values" if 0 <= layer < layer_count(config) else "does not exist"
@@ -150,7 +150,7 @@ def _check(model: Any, prompt: Prompt, options: CaptureOptions) -> None:
 
 
 def _published_config(model: Any) -> dict[str, Any]:
-    """The model's configuration without the folder that it was loaded from, which is nobody else's business."""
+    """The model's configuration without the folder that it was loaded from, which is private."""
     config: dict[str, Any] = decoder_of(model).config.to_dict()
     return {key: value for key, value in config.items() if key != "_name_or_path"}
 
@@ -170,10 +170,10 @@ def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, r
 
 
 def fingerprint_of(model: Any) -> str:
-    """Of up to SAMPLED numbers of every weight: a folder may hold another checkpoint the next time.
+    """Hash of at least SAMPLED numbers of every weight, or all: a folder may hold another checkpoint the next time.
 
-    Buffers belong to it, like the correction that DeepSeek-V3 chooses its experts by, but for those of the rotation,
-    which may change with the length of a prompt.
+    Buffers are included, like the correction by which DeepSeek-V3 chooses its experts; those of the rotation are not,
+    because they may change with the length of a prompt.
     """
     digest = hashlib.sha256()
     buffers = ((name, buffer) for name, buffer in model.named_buffers() if "inv_freq" not in name)
@@ -204,7 +204,7 @@ class _ResidualStream:
             temporary.unlink(missing_ok=True)
 
     def load(self) -> tuple[int, Any] | None:
-        """The finished layer and its output in the layer's own form; None if there is none of this capture."""
+        """The finished layer and its output in the layer's own form; None if no stream of this capture is saved."""
         try:
             saved = torch.load(self.path, map_location=self.device, weights_only=True)
         except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
@@ -215,7 +215,7 @@ class _ResidualStream:
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
-        self.path.with_name(self.path.name + ".tmp").unlink(missing_ok=True)  # of a run that was killed
+        self.path.with_name(self.path.name + ".tmp").unlink(missing_ok=True)  # left by a killed run
 
 
 @contextlib.contextmanager
@@ -256,7 +256,7 @@ def _run(
     progress: Progress,
     check: SelfCheck,
 ) -> Array:
-    """NLL of the tokens [n] (first NaN)."""
+    """Writes the layers that `file` lacks; returns the NLL of the tokens, [n], the first NaN."""
     layers = layers_of(model)
     wanted = set(options.layers) if options.layers is not None else set(check.layers)
     done = saved[0] if saved and all(i in file.finished_layers for i in wanted if i <= saved[0]) else -1
@@ -362,7 +362,7 @@ def root_attributes(
     model_id: str,
     revision: str,
 ) -> dict[str, Any]:
-    """The attributes of the file by the names of the format."""
+    """The root attributes by the names of the format."""
     attributes = {
         "format": "kvscope-capture",
         "version": 1,
