@@ -24,23 +24,23 @@ from kvscope_live.session import Session
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Does not return before the client goes away."""
+    """Never returns: the channel ends the process when the client goes away."""
     parser = Parser(prog="kvscope_live", description=__doc__)
     add_version(parser)
     parser.add_argument("--stdio", action="store_true", required=True, help="speak over standard input and output")
     parser.add_argument("--allow-downloads", action="store_true", help="load models from the Hub")
     arguments = parser.parse_args(argv)
-    if os.isatty(1):  # of docker -t, which stays open when its client is gone
-        os.write(1, GREETING.replace(b"\n", b"\r\n"))  # by the \r the client knows it
+    if os.isatty(1):  # that of docker -t stays open when the client is gone
+        os.write(1, GREETING.replace(b"\n", b"\r\n"))  # the \r tells the client that it is a terminal
         parser.exit(2, f"{parser.prog}: standard output is a terminal, not a pipe\n")
     os.environ.update({"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"})
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Threads of PyTorch that wait spin for 300,000 turns by default and take the cores from the window; none at all
-    # costs half the speed. Read when PyTorch is imported, later.
+    # Waiting threads of PyTorch spin 300,000 times by default, which takes the cores from the window; without any
+    # spinning, half the speed is lost. The variable is read when PyTorch is imported, later.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     if not arguments.allow_downloads:
         os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in the client's terminal is the client's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in the client's terminal is for the client
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -20,24 +20,27 @@ from kvscope_live.writing import Sampling, Told, Writer, decoder, logits_at
 from kvscope_press.pruned_context import CachedContext
 
 Numbers = npt.NDArray[np.float64]
-REMEMBERED, FULL, DRAFTS = 1024, 2, 16  # results of a row, logits of the full cache, texts to begin with
-LOGITS = 1 << 25  # at once; more policies are scored one group after the other
+REMEMBERED, FULL, DRAFTS = 1024, 2, 16  # cached: row results, logits of the full cache, drafts
+LOGITS = 1 << 25  # in memory at once; more policies are scored in groups
 
 
 @dataclasses.dataclass(frozen=True)
 class Scored:
-    """Of each answer token: loss, KL to the full cache, another first choice; NaN where predicted before pruning."""
+    """Of each answer token: loss, KL divergence from the full cache, whether the most probable token is another.
+
+    Loss and KL are NaN where the token was predicted before pruning.
+    """
 
     losses: Numbers
     kl: Numbers
     flips: npt.NDArray[np.bool_]
 
     def is_finite(self, skip: int) -> bool:
-        """Whether all numbers behind the first `skip` are: NaN there would be taken for predicted before pruning."""
+        """Whether all numbers behind the first `skip` are finite; NaN there would read as predicted before pruning."""
         return bool(np.isfinite(self.losses[skip:]).all() and np.isfinite(self.kl[skip:]).all())
 
     def as_json(self) -> dict[str, Any]:
-        """As `answer/score` answers; means over the tokens behind the first one behind the cut."""
+        """The row of `answer/score`; means leave out a token that was predicted before pruning."""
         counted = ~np.isnan(self.losses)
         return {
             "nll": _mean(self.losses[counted]),
@@ -59,7 +62,7 @@ def _listed(values: Numbers) -> list[float | None]:
 
 @dataclasses.dataclass
 class Asked:
-    """Caches that have read a question: `logits` [P, vocabulary] behind it."""
+    """The caches of P policies that have read a question; `logits` [P, vocabulary] behind it."""
 
     key: str
     cache: CachedContext
@@ -67,7 +70,7 @@ class Asked:
 
 
 class Answers:
-    """Answers of one context. A row is computed once: when a slider moves, the other panes' answers are remembered."""
+    """Answers of one context. Each row is computed once: when a slider moves, the other rows come from a cache."""
 
     def __init__(self, context: LiveContext) -> None:
         """Nothing is computed yet."""
@@ -88,10 +91,10 @@ class Answers:
     def score(
         self, selections: Sequence[Selection | None], question: list[int], answer: list[int]
     ) -> tuple[list[Scored | LiveError], Scored]:
-        """Rows in the order of `selections` (None: the full cache), and the full cache's; why a row has no numbers.
+        """Rows in the order of `selections` (None: the full cache), or why one has no numbers; the full cache's row.
 
         Teacher forcing: the answer's own tokens are given. The first token behind the cut is predicted from the
-        unpruned context, because pruning happens after the context was read, and counts nowhere.
+        unpruned context, because pruning happens after the context was read, and is left out.
         Errors (LiveError): the full cache's numbers are not finite.
         """
         full = self._full(question, answer)
@@ -142,7 +145,7 @@ class Answers:
             p, s = torch.log_softmax(full, -1), torch.log_softmax(logits, -1)
             losses[:, skip:] = -s[:, torch.arange(len(target)), target].cpu().numpy()
             chances = p.exp()
-            rises = torch.sub(p, s, out=s).mul_(chances)  # in place: the largest tensors of eight policies
+            rises = torch.sub(p, s, out=s).mul_(chances)  # in place: these are the largest tensors
             if (never := chances == 0).any():
                 rises.masked_fill_(never, 0.0)  # 0 log 0 is 0
             kl[:, skip:] = rises.sum(-1, dtype=torch.float64).clamp_min(0).cpu().numpy()
@@ -152,10 +155,10 @@ class Answers:
     def generate(
         self, selections: Sequence[Selection | None], question: list[int], sampling: Sampling, most: int, told: Told
     ) -> tuple[list[list[int] | LiveError], list[int]]:
-        """Tokens of each row and of the full cache, ending before the model's end of text; why a row has none.
+        """Tokens of each row, or why it has none, and of the full cache, ending before the model's end of text.
 
-        The draft of a row is what was written behind the most similar selection, if it keeps half of the same tokens;
-        for the first rows what the full cache writes. What was written lately helps to guess.
+        The draft of a row is the text written behind the most similar selection, if both share half of what they
+        keep; before any such text, that of the full cache. Recent texts also serve for guesses.
         Errors (LiveError): the full cache's logits are not finite.
         """
         key = _key(question, sampling, most)
@@ -198,7 +201,7 @@ class Answers:
         return draft if distance <= selection.stored else []
 
     def _ask(self, selections: dict[str, Selection], question: list[int]) -> Asked:
-        """The selections' caches behind the question; those of `score`, if it was asked the same."""
+        """The selections' caches behind the question; those of `score`, if it was asked for the same."""
         key = _key(question, list(selections))
         if self._asked is None or self._asked.key != key:
             self._asked = None

@@ -1,7 +1,7 @@
 """Three threads between the client and the work: one reads, one writes, the main thread computes.
 
-The reader acts on a cancel, on a newer generation and on the end of the stream at once, whatever the work does. The
-writer gives a sign of life every two seconds. Work asks at every layer and token whether it should stop.
+The reader acts on a cancel, on a newer generation and on the end of the stream at once, whatever the main thread does.
+The writer gives a sign of life every two seconds. Work asks at every layer and token whether it should stop.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kvscope_live.frames import GREETING, FrameError, encode_frame, parse_json, 
 from kvscope_live.requests import Parameters, Request
 
 ALIVE_SECONDS, PARENT_SECONDS, PROGRESS_SECONDS = 2.0, 0.3, 0.1
-WAITING_BYTES, WAITING_REQUESTS = 256 << 20, 4096  # of requests
-UNSENT_BYTES = 8 << 20  # before a stream of tensors waits
+WAITING_BYTES, WAITING_REQUESTS = 256 << 20, 4096  # limits of the queue
+UNSENT_BYTES = 8 << 20  # beyond this a stream of tensors waits
 FIRST_CREDIT = 32 << 20
 
 
@@ -74,7 +74,7 @@ class Channel:
             self._reply(request.id, result, error, blobs)
 
     def checkpoint(self, **status: Any) -> None:
-        """Errors (Stopped): the running request should end. `status` is what the next sign of life says."""
+        """Errors (Stopped): the running request should end. `status` is sent with the next sign of life."""
         self.status |= status
         if self._running and self._running.stop:
             raise Stopped
@@ -95,7 +95,7 @@ class Channel:
         self._send({"jsonrpc": "2.0", "method": method, "params": params}, blobs)
 
     def spend(self, count: int) -> None:
-        """Waits until the client takes `count` bytes more. Errors (Stopped)."""
+        """Waits until the client has given credit for `count` bytes. Errors (Stopped)."""
         with self._lock:
             while self._credit < count or self._unsent_bytes > UNSENT_BYTES:
                 self._lock.wait()
@@ -116,7 +116,7 @@ class Channel:
         error: LiveError | None,
         blobs: Sequence[bytes] = (),
     ) -> None:
-        """Sends an answer, or an error that says why there is none: whoever asked waits for one of both."""
+        """Sends an answer, or an error that says why there is none: the client waits for one of the two."""
         about = {"jsonrpc": "2.0", "id": number}
         try:
             self._send(about | ({"error": error.as_json()} if error else {"result": result or {}}), blobs)
@@ -176,7 +176,7 @@ class Channel:
             self._reply(number, None, error)
 
     def _hear(self, method: str, params: dict[str, Any]) -> None:
-        """A notification; unknown ones are passed over."""
+        """Acts on a notification; unknown ones are ignored."""
         with self._lock:
             if method == "$/cancel":
                 self._stop(lambda request: request.id == params.get("id"), errors.CANCELLED)
@@ -189,7 +189,7 @@ class Channel:
             self._lock.notify_all()
 
     def _accept(self, request: Request) -> None:
-        """Errors (LiveError): the request will not run."""
+        """Queues a request. Errors (LiveError): the request will not run."""
         if not self._initialized and request.method != "initialize":
             raise LiveError(errors.NOT_INITIALIZED, "the worker was not initialized", "", "Send initialize first")
         if request.method not in self._methods():
@@ -208,7 +208,7 @@ class Channel:
             self._lock.notify_all()
 
     def _stop(self, which: Callable[[Request], bool], code: int) -> None:
-        """Answers the waiting ones, and asks the running one to stop. The lock is held."""
+        """Of the requests that `which` selects, answers the waiting and stops the running one. The lock is held."""
         for request in [request for request in self._waiting if which(request)]:
             self._waiting.remove(request)
             self._reply(request.id, None, stopped(code))

@@ -1,4 +1,4 @@
-"""A context that was read once: what every existing view needs of it, and the cache that policies prune."""
+"""A context that was read once: what the views need of it, and the cache that policies prune."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ TAIL_BLOCK = 256
 
 
 class LiveContext:
-    """Keys and values of the tokens before the cut in the model's type and place; the rest for looking at."""
+    """Keys and values of the tokens before the cut, in the model's type, on its device; all else is for the views."""
 
     def __init__(self, opened: OpenModel, ids: list[int], segments: list[Segment], cut: int, channel: Channel) -> None:
         """Runs the prompt through the model: the first `cut` tokens, then those behind them.
 
-        Errors (LiveError): a model whose attention cannot be watched or is another than a capture could hold, or whose
-        losses are not finite.
+        Errors (LiveError, CaptureError): the model's attention cannot be watched or is none that a capture could hold,
+        or its losses are not finite.
         """
         self.opened, self.ids, self.segments, self.cut = opened, ids, segments, cut
         self.attributes: list[dict[str, Any]] = []
         self.tail: list[AttentionCall] = []
         channel.progress("self-check", 0, 1)
         self.check = SelfCheck(opened.model, ids)
-        self._require_check()  # what fails here may not even run behind a cut
+        self._require_check()  # a model that fails here might not even run behind a cut
         layers = len(layers_of(opened.model))
         time = TimeLeft(layers)
 
@@ -74,7 +74,7 @@ class LiveContext:
             raise not_finite(f"the model's loss of token {bad_losses[0] + 1}", opened.name)
         self.check.compare_loss(self.nll)
         self._require_check()
-        # LongRoPE and dynamic RoPE choose their frequencies by the length: the next text may change the model's.
+        # LongRoPE and dynamic RoPE choose their frequencies by the text's length: the next text may change the model's.
         self._rope = read_rope(decoder_of(opened.model), self.check.rotation or Rotation())
         channel.progress("reading", layers, layers)
 
@@ -100,7 +100,7 @@ class LiveContext:
         """Queries, keys and values behind the cut; losses of these tokens."""
         cache, rest = self.whole_cache(), self.ids[self.cut :]
         queries: list[list[torch.Tensor]] = [[] for _ in self.calls]
-        last: dict[int, AttentionCall] = {}  # its keys and values are those of all tokens so far
+        last: dict[int, AttentionCall] = {}  # its keys and values are those of all tokens behind the cut so far
 
         def keep(call: AttentionCall) -> None:
             queries[call.layer].append(call.query[0].cpu())

@@ -25,7 +25,7 @@ class LiveError(Exception):
 
 
 def not_finite(what: str, place: str = "") -> LiveError:
-    """`what` is NaN or infinite; in models that were trained in bf16, fp16 is why."""
+    """`what` is NaN or infinite; the usual cause is fp16 in a model that was trained in bf16."""
     remedy = "Load the model in bf16 or fp32: fp16 overflows where they do not"
     return LiveError(FAILED, f"{what} is NaN or infinite", place, remedy)
 
@@ -33,5 +33,5 @@ def not_finite(what: str, place: str = "") -> LiveError:
 class Stopped(BaseException):
     """The running request was cancelled or is outdated; raised where work asks (`Channel.checkpoint`).
 
-    No Exception: what catches those of a model's code lets it pass.
+    Not an Exception, so that handlers of a model's own errors do not catch it.
     """

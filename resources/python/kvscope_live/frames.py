@@ -86,7 +86,7 @@ def parse_json(text: bytes) -> Any:
 def encode_frame(message: dict[str, Any], blobs: Sequence[bytes | memoryview] = ()) -> list[bytes | memoryview]:
     """The pieces of a frame, in order. Errors (ValueError): it is larger than a reader accepts, or holds NaN.
 
-    The text ends with a line, because srun without -u passes on whole lines only.
+    The JSON ends with a newline, because srun without -u passes on whole lines only.
     """
     text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     sizes = [memoryview(blob).nbytes for blob in blobs]

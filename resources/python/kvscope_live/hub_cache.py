@@ -1,17 +1,17 @@
-"""The Hub's cache of this machine: which models lie there whole."""
+"""The Hub's cache of this machine: which models are complete there."""
 
 from __future__ import annotations
 
 import json
 import pathlib
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # each whole, or an index of shards beside it
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # one file, or shards that NAME.index.json lists
 
 
 def cached_models() -> list[str]:
     """Names (organisation/model) of the models whose main branch has a configuration and all weights.
 
-    Nothing is loaded and nothing asked of the network; what cannot be read counts as not there.
+    Neither weights nor the network are needed; what cannot be read counts as missing.
     """
     from huggingface_hub import constants
 
@@ -31,7 +31,7 @@ def _is_whole(folder: pathlib.Path) -> bool:
 
 
 def _has(snapshot: pathlib.Path, name: str) -> bool:
-    """A link of the cache whose file is gone is no file."""
+    """Whether `snapshot` has the weights `name`, whole or in shards; a link to a missing file counts as missing."""
     if (snapshot / name).is_file():
         return True
     index = snapshot / f"{name}.index.json"

@@ -1,7 +1,7 @@
 """What the expected answer needs of the context: its loss when a chunk is hidden, and the gradients of its loss.
 
-Both are about one question and answer, behind the full cache. `chunk_losses` is the truth, one pass of the model for
-each chunk; `TokenScores` shares the loss out among the tokens of every head, from a few passes forwards and backwards.
+Both are about one question and answer. `chunk_losses` measures: every chunk is a row of one pass of the model.
+`TokenScores` estimates: a few passes forwards and backwards attribute the loss to the tokens of every head.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kvscope_press.attend_behind import PrunedLayer
 from kvscope_press.pruned_context import decode, require_rotated_alike
 
 NAME = "kvscope_gradient"
-LOG_SPAN = 24.0  # of the weights of the context, from 1 down
+LOG_SPAN = 24.0  # the weights of the context fall from 1 to e^-24
 
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """Tokens between the cut and the answer, and the answer's own. The first token behind the cut counts nowhere."""
+    """Tokens between the cut and the answer, and the answer's own. The first one behind the cut has no loss."""
 
     question: list[int]
     answer: list[int]
@@ -48,7 +48,7 @@ class Expected:
 def chunk_losses(
     context: LiveContext, expected: Expected, chunks: Sequence[tuple[int, int]]
 ) -> list[float | LiveError]:
-    """The loss with one chunk, tokens begin .. end - 1, hidden in all layers and heads; of each chunk, in one pass.
+    """For each chunk, tokens begin .. end - 1, the loss with it hidden in all layers and heads; all in one pass.
 
     A LiveError in place of a loss that is not finite.
     """
@@ -67,7 +67,7 @@ def chunk_losses(
 
 
 def _hiding(call: AttentionCall, hidden: torch.Tensor) -> PrunedLayer:
-    """A layer without what is true in [P, n]."""
+    """A layer in which row p evicts the tokens that are true in `hidden` [P, n]."""
     heads, device = call.key.shape[0], call.key.device
     mask = hidden.to(device)[None, :, None, None].expand(heads, -1, -1, -1, -1)
     positions = torch.arange(hidden.shape[1], device=device)
@@ -77,11 +77,11 @@ def _hiding(call: AttentionCall, hidden: torch.Tensor) -> PrunedLayer:
 class TokenScores:
     """How much the answer's loss rises, to first order, when a KV head evicts one token.
 
-    Before the cut every attention weight is multiplied by the token's own w: o(w) = sum w_j e^l_j v_j / sum w_j e^l_j.
-    With one step the derivative with the full cache, w = 1, is carried to w = 0. A model that is sure of its answer has
-    hardly a derivative there, whatever it needs. With more steps the derivatives by log w are summed up while all w
+    Each token before the cut has a weight w of its own in attention: o(w) = sum w_j e^l_j v_j / sum w_j e^l_j. With one
+    step, the derivative with the full cache, w = 1, is extrapolated to w = 0. Where a model is sure of its answer, that
+    derivative is almost 0, whatever the answer needs. With more steps, the derivatives by log w are summed while all w
     fall together from 1 to e^-24, where hardly anything is left of the context (integrated gradients, Sundararajan et
-    al. 2017): all scores together make up what the loss rises without the context, but for the size of the steps.
+    al. 2017): up to the size of the steps, the scores add up to the rise of the loss without the context.
     """
 
     def __init__(self, context: LiveContext, expected: Expected, steps: int) -> None:
@@ -90,7 +90,7 @@ class TokenScores:
         self.values = torch.zeros((len(context.calls), context.calls[0].key.shape[0], context.cut))
 
     def step(self) -> None:
-        """One pass forwards and one backwards. No more than one layer's attention weights are there at a time.
+        """One pass forwards and one backwards. At most one layer's attention weights are in memory.
 
         A step that is stopped or fails leaves the sum as it was.
         """
@@ -105,7 +105,7 @@ class TokenScores:
         self.done += 1
 
     def _gradients(self, log_weight: float) -> Iterator[tuple[AttentionCall, torch.Tensor, torch.Tensor]]:
-        """Of each layer behind the cut: the call with T queries, its output, the loss's gradient in it, [Hq, T, dv]."""
+        """Of each layer: the call of T queries behind the cut, its output and the loss's gradient by it [Hq, T, dv]."""
         context, model = self.context, self.context.opened.model
         require_rotated_alike(model, len(context.ids), context.cut, len(self.expected.tokens()))
         seen: list[tuple[AttentionCall, torch.Tensor, torch.Tensor]] = []
@@ -145,7 +145,7 @@ def _falling(
 
 
 def _weights(call: AttentionCall, before: AttentionCall, log_weight: float) -> torch.Tensor:
-    """Attention weights [Hkv, g, T, n + T] of the last T tokens over the context, whose w it is, and themselves."""
+    """Attention weights [Hkv, g, T, n + T] of T tokens over the context, times e^log_weight, and over themselves."""
     tokens, cut = call.query.shape[1], before.key.shape[1]
     wide = torch.promote_types(call.query.dtype, torch.float32)
     key = torch.cat([before.key, call.key], 1).to(wide)
@@ -167,7 +167,7 @@ def _weights(call: AttentionCall, before: AttentionCall, log_weight: float) -> t
 
 
 def _attention(call: AttentionCall, before: AttentionCall, log_weight: float) -> torch.Tensor:
-    """Its output, [Hq, T, dv]."""
+    """Attention's output with these weights, [Hq, T, dv]."""
     weights = _weights(call, before, log_weight)
     value = torch.cat([before.value, call.value], 1).to(weights.dtype)
     return (weights @ value[:, None]).flatten(0, 1)

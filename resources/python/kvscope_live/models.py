@@ -1,4 +1,4 @@
-"""Models: what they are and need, by their configuration alone, and loading them."""
+"""Describes models by their configuration alone, and loads them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OpenModel:
 
 
 def inspect_model(path: str, revision: str | None) -> dict[str, Any]:
-    """What `model/inspect` answers. Errors (LiveError): the worker's machine has no such model, or it has no heads."""
+    """What `model/inspect` answers. Errors (LiveError): no such model on the worker's machine, or no heads."""
     config = config_of(path, revision)
     try:
         heads, kv_heads, width, value_width = head_sizes(config)
@@ -84,7 +84,7 @@ def config_of(path: str, revision: str | None) -> Any:
             ) from error
         raise LiveError(
             NOT_DOWNLOADED,
-            f"there is no model {path} on {socket.gethostname()}, where the worker runs",  # which may be behind ssh
+            f"there is no model {path} on {socket.gethostname()}, where the worker runs",  # it may be behind ssh
             path,
             "Name a folder that is there"
             if path[0] in "/.~"
@@ -94,7 +94,7 @@ def config_of(path: str, revision: str | None) -> Any:
 
 
 def bytes_per_token(config: Any, width: int = 2) -> int:
-    """Of keys, values and queries of all layers, in a type of `width` bytes."""
+    """Bytes of a token's keys, values and queries of all layers, in a type of `width` bytes."""
     heads, kv_heads, key, value = head_sizes(config)
     return int(layer_count(config) * (kv_heads * (key + value) + heads * key) * width)
 
@@ -134,21 +134,21 @@ def devices() -> list[dict[str, Any]]:
 
 
 def free_memory(device: str) -> int:
-    """Bytes that can be had; 0 where nobody says."""
+    """Bytes that are free on a device; 0 where this is unknown."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     return min(_memory("MemAvailable"), _group_memory())
 
 
 def require_memory(needed: int, device: str, what: str) -> None:
-    """Errors (LiveError): there is less."""
+    """Errors (LiveError): fewer than `needed` bytes are free."""
     free = free_memory(device)
     if free and needed > free:
         raise out_of_memory(f"{what} needs {_gib(needed)}, {_gib(free)} are free on {device}", needed, free)
 
 
 def out_of_memory(sentence: str, needed: int = 0, free: int = 0) -> LiveError:
-    """With what helps."""
+    """The error, with its remedy."""
     remedy = "Choose bf16, a shorter context or a smaller model"
     return LiveError(OUT_OF_MEMORY, sentence, "", remedy, needed=needed, free=free)
 
@@ -161,7 +161,7 @@ def memory_used() -> int:
 
 
 def _parameters(config: Any) -> tuple[int, str]:
-    """Their number, by building the model without memory, and why it cannot be built or captured."""
+    """Number of parameters of the model, built without memory, and why it cannot be used; "" where it can."""
     try:
         model = without_weights(config)
         require_watchable(model)
@@ -186,7 +186,7 @@ def _memory(name: str) -> int:
 def _group_memory() -> int:
     """What the process's control group may still take (a container's limit).
 
-    Files that were read count as used there, though they give way: a model's weights, for the most part.
+    It counts files that were read (mostly a model's weights) as used, though the kernel drops them when it must.
     """
     try:
         folder = pathlib.Path("/sys/fs/cgroup")

@@ -43,7 +43,7 @@ def build_prompt(tokenizer: Any, texts: list[tuple[SegmentKind, str]], chat: boo
 
 
 def _stripped(pieces: list[tuple[str, SegmentKind]], question: str) -> tuple[list[tuple[str, SegmentKind]], str]:
-    """Without the spaces at both ends of the message, which templates take away."""
+    """Pieces and question without the spaces at both ends of the message, which templates strip."""
     own = [*pieces]
     own[0] = (own[0][0].lstrip(), own[0][1])
     if not question.strip():

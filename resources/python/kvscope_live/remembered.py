@@ -1,4 +1,4 @@
-"""What may be computed or sent again, and is kept as long as there is room."""
+"""A bounded cache of what could be computed or sent again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class Remembered(collections.OrderedDict[Any, Any]):
-    """Results by what was asked; those used longest ago go."""
+    """Results by what was asked for; the least recently used ones are dropped."""
 
     def __init__(self, most: int) -> None:
-        """Holds `most`."""
+        """Holds at most `most` results."""
         super().__init__()
         self.most = most
 
     def put(self, key: Any, value: Any) -> None:
-        """The result used last."""
+        """Adds a result, as the one used last."""
         self[key] = value
         self.move_to_end(key)
         while len(self) > self.most:

@@ -9,7 +9,7 @@ from kvscope_live.errors import BAD_PARAMETERS, LiveError
 
 
 class Parameters:
-    """The `params` of a request. Every reader raises LiveError with the parameter's name where the value is another."""
+    """The `params` of a request. Every reader raises LiveError with the parameter's name where its value is invalid."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         """`values` as they came."""
@@ -65,7 +65,7 @@ def bad(name: str, sentence: str) -> LiveError:
 
 @dataclasses.dataclass
 class Request:
-    """`stop` becomes a code (cancelled, outdated) from another thread; work asks for it."""
+    """Another thread sets `stop` to a code (cancelled, outdated); the work polls it."""
 
     id: int | str
     method: str
@@ -80,10 +80,10 @@ class Request:
 
     @property
     def generation(self) -> int | None:
-        """Which state of the sliders asks."""
+        """Number of the sliders' state that asks; None where the request has none."""
         value = self.parameters.values.get("generation")
         return value if type(value) is int else None
 
     def size(self) -> int:
-        """Bytes that wait with it."""
+        """Bytes of its blobs."""
         return sum(map(len, self.blobs))

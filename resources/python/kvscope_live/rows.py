@@ -1,4 +1,4 @@
-"""The rows of answers that a request asks for. One that cannot be answered fails alone."""
+"""The rows of answers that a request asks for. A row that cannot be answered may fail alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MOST_ROWS = 64
 
 
 class Rows:
-    """Selections, or why there is none.
+    """The selection of each row, or why there is none.
 
     A client that asks with `rows_may_fail` gets a row's error in that row, {"selection_id", "error"}, in the form of
-    JSON-RPC. For others the first one is the request's.
+    JSON-RPC. For other clients the first row's error fails the whole request.
     """
 
     def __init__(self, request: Request, find: Callable[[Any], Selection | LiveError | None]) -> None:
-        """Errors (LiveError): too many, or one that is not there."""
+        """Errors (LiveError): too many rows; without `rows_may_fail`, a selection that is not there."""
         self.may_fail = request.parameters.flag("rows_may_fail")
         self.ids = request.parameters.items("selection_ids")
         if len(self.ids) > MOST_ROWS:

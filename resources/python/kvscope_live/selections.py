@@ -1,4 +1,4 @@
-"""What policies keep: bits of a token, a row for each KV head or query head, and weights."""
+"""What policies keep: a bit for each token, a row of bits for each KV head or query head, and weights."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kvscope_press.attend_behind import PrunedLayer, head_weights, row_bytes
 
 Bits = npt.NDArray[np.uint8]
 Weights = npt.NDArray[np.float32]
-ROOM = 64  # rows behind those of a policy, for tokens behind the cut
-MOST_ROWS = 2  # times the cache that rows gathered for policies may take; beyond it they are masked in place
+ROOM = 64  # free rows behind the gathered ones, for tokens behind the cut
+MOST_ROWS = 2  # gathered rows may take this many times the cache; beyond that, evicted rows are masked in place
 
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a context is: layers, KV heads, query heads and the tokens that may be evicted."""
+    """The sizes of a context: layers, KV heads, query heads and the tokens that may be evicted."""
 
     layers: int
     kv_heads: int
@@ -45,7 +45,7 @@ class HeadBits:
         return int.from_bytes(self.bits.tobytes()).bit_count()
 
     def kept(self, tokens: int) -> npt.NDArray[np.int64]:
-        """The kept ones of so many tokens."""
+        """Indices of the kept tokens, of `tokens`."""
         return np.flatnonzero(np.unpackbits(self.bits, count=tokens, bitorder="little").view(np.bool_))
 
     def dense(self, tokens: int) -> tuple[Weights, Weights]:
@@ -66,14 +66,14 @@ class Selection:
 
     @functools.cached_property
     def stored(self) -> int:
-        """Rows of the cache."""
+        """Rows that stay in the cache."""
         named = {(layer, kv) for layer, kv, _ in self.heads}
         whole = self.shape.layers * self.shape.kv_heads - len(named)
         return sum(head.count() for head in self.heads.values()) + whole * self.shape.tokens
 
     @functools.cached_property
     def is_whole(self) -> bool:
-        """Nothing is evicted and nothing weighted."""
+        """Whether nothing is evicted and nothing weighted."""
         return all(h.numerator is None and h.count() == self.shape.tokens for h in self.heads.values())
 
     def distance(self, other: Selection) -> int:
@@ -128,7 +128,7 @@ class Parts:
         self.next += 1
 
     def finish(self) -> Selection:
-        """Errors (LiveError): sets of some query heads of a group, but not of all."""
+        """The selection. Errors (LiveError): sets of some query heads of a group, but not of all."""
         group = self.shape.query_heads // self.shape.kv_heads
         own: dict[tuple[int, int], set[int]] = {}
         for layer, kv, query in self.heads:
@@ -157,7 +157,7 @@ class Parts:
 
 
 def _described(given: Parameters, blobs: list[bytes]) -> list[dict[str, Any]]:
-    """The description of each blob. Errors (LiveError): others than came."""
+    """The description of each blob. Errors (LiveError): not one for each blob."""
     described = given.items("blobs")
     if len(described) != len(blobs) or not all(isinstance(entry, dict) for entry in described):
         raise bad("blobs", f"{len(described)} are described, {len(blobs)} came")
@@ -165,7 +165,7 @@ def _described(given: Parameters, blobs: list[bytes]) -> list[dict[str, Any]]:
 
 
 def pruned_layer(call: AttentionCall, selections: Sequence[Selection]) -> PrunedLayer:
-    """One layer under P selections: rows of their own where they keep little, else all rows, masked."""
+    """One layer under P selections: gathered rows for each where they keep little, else all rows, masked."""
     shape = selections[0].shape
     group = shape.query_heads // shape.kv_heads
     rows = [{place: s.heads[place] for place in s.heads if place[0] == call.layer} for s in selections]
@@ -195,7 +195,7 @@ def pruned_layer(call: AttentionCall, selections: Sequence[Selection]) -> Pruned
 def _gathered(
     call: AttentionCall, heads: list[HeadBits], kept: list[npt.NDArray[np.int64]], sources: list[int], stored: int
 ) -> PrunedLayer:
-    """The kept rows alone, padded to the longest; those of `heads` are of the KV heads `sources`."""
+    """The kept rows alone, padded to the longest; those of `heads[i]` come from the KV head `sources[i]`."""
     longest = max(own.size for own in kept)
     rows = np.zeros((len(heads), longest + ROOM), np.int64)
     weights = np.zeros((2, 1, len(heads), longest), np.float32)

@@ -19,7 +19,7 @@ from kvscope_live.remembered import Remembered
 from kvscope_live.requests import Request, bad
 from kvscope_live.rows import MOST_ROWS, Rows
 
-if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the banner is not kept waiting
+if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the greeting does not wait for it
     import torch
 
     from kvscope_live.answers import Answers
@@ -33,24 +33,24 @@ PROTOCOL = [1, 6]
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
 MOST_GENERATED, MOST_STEPS = 4096, 1024
 MOST_LISTED = 1000  # models
-SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
-NEWEST = 4  # of the uploads that are not whole, and of the sums of gradients, of a context
+SELECTION_BYTES = 512 << 20  # of all selections of a context; the least recently used one goes
+NEWEST = 4  # unfinished uploads, and sums of gradients, that a context keeps
 KINDS = {kind.name.lower(): kind for kind in SegmentKind}
 
 
 class ContextState:
-    """A context of the model of that name, with its answers and selections."""
+    """A context of the model named `model`, with its answers and selections."""
 
     def __init__(self, model: str, context: LiveContext, answers: Answers) -> None:
         """Without selections."""
         self.model, self.context, self.answers = model, context, answers
         self.selections: collections.OrderedDict[str, Selection] = collections.OrderedDict()
         self.bytes = 0  # of the selections
-        self.parts = Remembered(NEWEST)  # (generation, Parts) by name; an upload that was given up leaves its own
+        self.parts = Remembered(NEWEST)  # (generation, Parts) by name; an abandoned upload leaves its entry
         self.scores = Remembered(NEWEST)  # TokenScores by question, answer and number of steps
 
     def add(self, selection: Selection) -> None:
-        """Makes it the one used last."""
+        """Adds a selection, as the one used last."""
         self.bytes += 0 if selection.id in self.selections else selection.size()
         self.selections[selection.id] = selection
         self.selections.move_to_end(selection.id)
@@ -58,7 +58,7 @@ class ContextState:
             self.bytes -= self.selections.popitem(last=False)[1].size()
 
     def find(self, name: Any) -> Selection | LiveError | None:
-        """None: the full cache."""
+        """The selection of this name; None stands for the full cache."""
         if name is None:
             return None
         if not isinstance(name, str) or name not in self.selections:
@@ -189,7 +189,7 @@ class Session:
         from kvscope_live.models import config_of
 
         if self.tokenizer is None or self.tokenizer[0] != (path, revision):
-            config_of(path, revision)  # says what is not there
+            config_of(path, revision)  # raises where there is no such model
             self.tokenizer = ((path, revision), load_tokenizer(path, revision))
         return self.tokenizer[1]
 
@@ -249,7 +249,7 @@ class Session:
         return {"bytes": self._stream(request, tensor, role)}
 
     def _stream(self, request: Request, tensor: torch.Tensor, name: str) -> int:
-        """Sends a tensor in pieces; its bytes."""
+        """Sends a tensor in pieces; returns its bytes."""
         from kvscope_live.contexts import DTYPE_NAMES, pieces
 
         total = tensor.numel() * tensor.element_size()
@@ -363,7 +363,7 @@ class Session:
         if scores is None or step > scores.done:
             raise bad("step", f"{step} came without those before it")
         self.channel.checkpoint(stage="gradient")
-        if step == scores.done:  # else another one has asked for the same
+        if step == scores.done:  # else another request has made this step
             scores.step()
         last = step + 1 == steps
         return {

@@ -20,12 +20,12 @@ from kvscope_press.pruned_context import CachedContext, rotates_by_length
 Told = Callable[[int, int, int, str], None]  # row, index, token, text
 DRAFT = 32  # tokens in one pass
 LOOKED_UP = 3  # tokens that are guessed from the prompt and from other texts
-MARGIN, MARGIN_16 = 1e-3, 0.5  # of the likeliest logit: rounding, which depends on a pass's length, is less
+MARGIN, MARGIN_16 = 1e-3, 0.5  # a smaller lead of the likeliest logit may be rounding, which depends on a pass's length
 
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """Temperature 0 takes the most probable token, the first of several."""
+    """Temperature 0 takes the most probable token, the first of several equal ones."""
 
     temperature: float = 0.0
     seed: int = 0
@@ -39,27 +39,27 @@ class Sampling:
     def choose(self, logits: torch.Tensor, draw: float) -> int:
         """The token at which the cumulative probability passes `draw`.
 
-        Errors (LiveError): logits that are not finite, of which any choice would be the vocabulary's first token.
+        Errors (LiveError): the largest logit is not finite, so that no choice has a meaning.
         """
         best = int(logits.argmax())
         if not math.isfinite(logits[best]):
             raise not_finite("a logit of the model")
         if self.temperature <= 0:
             return best
-        below = logits.double().cpu() - float(logits[best])  # a quotient of the logits could overflow
+        below = logits.double().cpu() - float(logits[best])  # first, as logits / temperature could overflow
         chances = torch.softmax(below / self.temperature, -1).cumsum(-1)
         return min(int((chances <= draw * float(chances[-1])).sum()), len(chances) - 1)
 
 
 def first_divergence(ids: list[int], full: list[int]) -> int | None:
-    """The first index at which two texts differ, one of them may end there; None where they are equal."""
+    """The first index at which two texts differ, where one of them may end; None where they are equal."""
     pairs = zip(ids, full, strict=False)
     differing = next((i for i, (own, other) in enumerate(pairs) if own != other), min(len(ids), len(full)))
     return None if ids == full else differing
 
 
 def decoder(tokenizer: Any) -> Callable[[list[int], int], str]:
-    """What token `index` of `ids` adds; a character that is not whole yet comes with the token that ends it."""
+    """A function of `ids` and `index`: the text that this token adds. A character comes with its last token."""
 
     @functools.lru_cache(maxsize=64)
     def decoded(*ids: int) -> str:
@@ -84,7 +84,7 @@ class Writer:
     def __init__(
         self, context: LiveContext, cache: CachedContext, question: list[int], sampling: Sampling, most: int
     ) -> None:
-        """All rows draw with the same random numbers: they part only where the model does."""
+        """All rows draw with the same random numbers, so that they differ only where their logits do."""
         self.cache, self.sampling, self.most, self.begin = cache, sampling, most, len(question)
         self.model, self.decode = context.opened.model, decoder(context.opened.tokenizer)
         self.ends = end_tokens(self.model, context.opened.tokenizer)
@@ -94,7 +94,7 @@ class Writer:
         self.longest = 1 if rotates_by_length(self.model) else DRAFT  # tokens in one pass
 
     def see(self, texts: Sequence[list[int]]) -> None:
-        """Texts that this one may repeat, the likeliest last."""
+        """Adds texts that the rows may repeat, the likeliest last."""
         self.seen = np.append(self.seen, np.array(sum(texts, []), self.seen.dtype))
 
     def write(
@@ -102,9 +102,9 @@ class Writer:
     ) -> list[list[int] | LiveError]:
         """Rows of tokens, ending before the end of text; `logits` [P, vocabulary] behind the question.
 
-        A row whose logits are not finite ends, and the others go on. A draft is what the row may turn out to say.
-        Greedy rows feed it along; what the model would have said otherwise ends it. Where the two likeliest tokens are
-        too close for a long pass, a pass over one token decides.
+        A row whose logits are not finite ends, and the others go on. A draft is a guess at the row's text. Greedy rows
+        feed it to the model with their own tokens, up to the first token that the model chooses otherwise. Where the
+        two likeliest tokens are too close for a pass over many tokens, a pass over one token decides.
         """
         known: list[list[int]] = [[] for _ in logits]  # an end token may be the last
         written: list[list[int]] = [[] for _ in known]
@@ -153,9 +153,9 @@ class Writer:
         return known[fed:] + guess[: self.most - 1 - len(known)]
 
     def _guess(self, known: list[int]) -> list[int]:
-        """What followed where the prompt or a text last had the text's last two tokens (prompt lookup decoding).
+        """What followed the row's last two tokens where they last occurred, in the prompt, another text or the row.
 
-        Where none had the two: the last token.
+        Where the two occur nowhere, the last token alone is looked up (prompt lookup decoding).
         """
         if self.sampling.temperature > 0:
             return []
@@ -167,7 +167,7 @@ class Writer:
         return found
 
     def _accept(self, known: list[int], block: list[int], fed: int, logits: torch.Tensor, sure: list[bool]) -> bool:
-        """Adds what the model says behind each token of the block that it has said itself; whether it was sure.
+        """Adds the model's choices behind the block's tokens, up to the first it did not choose; whether it was sure.
 
         Errors (LiveError): a logit is not finite.
         """
