@@ -30,7 +30,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: the commands answer `--help` without torch."""
+    """Imports a name when it is asked for, so that the commands answer `--help` without torch."""
     for module, names in _MODULES.items():
         if name in names:
             return getattr(importlib.import_module(f"{__name__}.{module}"), name)

@@ -22,12 +22,12 @@ BLOCK_TOKENS = 4096  # of keys and values that are converted at once, where the 
 class PrunedLayer:
     """What P policies keep of one layer: keys [H, m, d], values [H, m, dv], positions [m] or [H, m].
 
-    H is Hkv, or Hq where rows were gathered for every query head; P times as many where they were gathered for every
-    policy, which then take the place of heads (P is 1 in what follows). `hidden`, `numerator` and `denominator` are
-    [H, P, 1 or g, 1, m], g query heads a row of keys: `hidden` is true for what is evicted or padding, None where
-    nothing is; the weights are None where all are 1. `stored` rows are what the heads keep, without padding.
-    `room`, where rows were gathered for every policy: `keys` and `values` are the first m rows of these tensors, and
-    what stands in the others is lost.
+    H is Hkv, or Hq where rows were gathered for every query head, times P where they were gathered for every policy;
+    policies then count as heads, and P is 1 in what follows. `hidden`, `numerator` and `denominator` are
+    [H, P, 1 or g, 1, m], with g query heads a row of keys: `hidden` is true for what is evicted or padding, None where
+    nothing is; the weights are None where all are 1. `stored` counts the rows that the heads keep, without padding.
+    `room` is given where rows were gathered for every policy: `keys` and `values` are the first m rows of its tensors,
+    and their other rows may be overwritten.
     """
 
     keys: torch.Tensor
@@ -47,7 +47,7 @@ class PrunedLayer:
         return cls(call.key, call.value, positions, None, None, None, tokens * call.key.shape[0])
 
     def is_whole(self, tokens: int) -> bool:
-        """All `tokens` of the context stand here: attention over these rows is the model's own."""
+        """Whether all `tokens` of the context are here, so that attention over these rows is the model's own."""
         return self.hidden is None and self.numerator is None and self.keys.shape[1] == tokens
 
 
@@ -79,8 +79,8 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
 
     `call` has a batch axis in front: `query` [P, Hq, q, d]; `key` and `value` [P, Hkv, t, ...] are the tokens
     cut .. cut + t - 1. sum num e^l v / sum den e^l, where the tokens behind the cut have weights 1 (BalanceKV, SubGen:
-    numerator and denominator may run over different tokens). A layer of which nothing was evicted takes the model's
-    kernel, so that its output is the model's own.
+    numerator and denominator may run over different tokens). With one policy that evicts nothing, the model's kernel
+    runs, so that the output is the model's own.
     """
     if layer.keys.shape[0] == call.key.shape[1] and layer.is_whole(cut) and call.query.shape[0] == 1:
         return _whole_attention(layer, call, cut)
@@ -94,7 +94,7 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
 
 
 def _as_heads(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
-    """Policies with rows of their own are heads of one policy."""
+    """Treats policies that have rows of their own as heads of one policy."""
     unweighted = layer.numerator is None and layer.denominator is None
     if unweighted and not call.softcap and call.sinks is None and call.query.dtype in (torch.float32, torch.float64):
         return _fused(layer, call, cut)
@@ -105,7 +105,7 @@ def _as_heads(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor
 
 
 def _fused(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
-    """By PyTorch's kernel, over the kept rows with those behind the cut written behind them."""
+    """By PyTorch's fused kernel, over the kept rows followed by those of the tokens behind the cut."""
     assert layer.room
     policies, query_heads, queries, width = call.query.shape
     heads, kept, tail = layer.keys.shape[0], layer.keys.shape[1], call.key.shape[2]
@@ -113,7 +113,7 @@ def _fused(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
         _followed(rows, kept, new.repeat_interleave(heads // (policies * new.shape[1]), 1).flatten(0, 1))
         for rows, new in zip(layer.room, (call.key, call.value), strict=True)
     )
-    rows = call.query.reshape(heads, -1, queries, width)  # the query heads of a row of keys
+    rows = call.query.reshape(heads, -1, queries, width)  # the query heads that share a row of keys
     unseen = None
     if queries > 1 or call.sliding_window or layer.hidden is not None:
         columns = torch.arange(cut, cut + tail, device=keys.device)

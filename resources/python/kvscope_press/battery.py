@@ -202,7 +202,7 @@ class Battery:
 
 
 def _row_set(keys: torch.Tensor) -> list[set[tuple[float, ...]]]:
-    """Keys of every head, rounded: a batch is computed in another order."""
+    """Keys of every head, rounded, because a batch sums in another order."""
     return [{tuple(np.round(row, 2).tolist()) for row in head.float().cpu().numpy()} for head in keys]
 
 

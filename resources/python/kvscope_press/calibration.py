@@ -1,7 +1,7 @@
 """Rows of `/calibration/<policy>/<variant>`: what a selection cost when it was tried on the model.
 
-Calibration is not part of a capture's hash, so adding rows orphans no list. A capture is replaced as a whole (a copy
-beside it, then renamed) while it is small; a larger one gets its rows, some kilobytes, in place.
+Calibration is not part of a capture's hash, so adding rows orphans no list. A small capture is replaced as a whole (a
+copy beside it, then renamed); one of more than COPIED_BYTES gets its rows, some kilobytes, in place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LISTS = "lists"  # attribute: the digest of each row's list, JSON in the order o
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One measurement: share kept, then mean NLL in nats a token of the context, and of the target full and pruned."""
+    """One measurement: fraction kept; mean NLL in nats a token of the context, and of the target, full and pruned."""
 
     retention: float
     nll_context: float
@@ -103,7 +103,7 @@ def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, 
 
 
 def _check_distinct(selections: list[tuple[RecordedSelection, int]]) -> None:
-    """Errors (CaptureError): two lists with the same row: of two seeds, one would silently replace the other."""
+    """Errors (CaptureError): two lists have the same row, like those of two seeds: one would replace the other."""
     seen: dict[tuple[str, float, int], RecordedSelection] = {}
     for selection, context_id in selections:
         place = (_name(selection), round(selection.retention(), 9), context_id)
@@ -118,9 +118,10 @@ def _check_distinct(selections: list[tuple[RecordedSelection, int]]) -> None:
 def add_rows(
     capture: pathlib.Path, measured: list[tuple[RecordedSelection, Setting, Row]], replace: bool = False
 ) -> dict[str, int]:
-    """Adds rows, by rising retention; a row of the same retention and context gives way. Other runs wait meanwhile.
+    """Adds rows, in the order of context and retention; one of the same context and retention is replaced.
 
-    Returns by `POLICY:VARIANT` how many rows there are with a retention between 0 and 1, which determine a curve.
+    Other runs wait meanwhile. Returns by `POLICY:VARIANT` how many rows have a retention between 0 and 1: these
+    determine a curve.
     Errors (CaptureError): those of `check_settings`.
     """
     counts: dict[str, int] = {}
@@ -146,7 +147,10 @@ def _safe(name: str) -> str:
 
 
 def _fits(node: h5py.Dataset, setting: Setting) -> bool:
-    """An attribute that older rows lack had its default; the revision of a model may not have been known."""
+    """Whether the rows have this setting.
+
+    An attribute that older rows lack counts as its default; an unknown revision of the model equals any other.
+    """
     default = dataclasses.asdict(Setting(setting.cut, setting.target_tokens, setting.parameters))
     for key, value in setting.attributes().items():
         known = node.attrs.get(key, default.get(key) if key in ("simulated", "arithmetic") else None)
@@ -162,7 +166,7 @@ def _same(rows: Rows, retention: float, context_id: int) -> npt.NDArray[np.bool_
 
 
 def _is_taken(node: h5py.Dataset, selection: RecordedSelection, context_id: int) -> bool:
-    """Whether the row of this retention and context is that of another list."""
+    """Whether the row of the selection's retention and this context is that of another list."""
     lists, own = _lists(node), selection.digest()
     return any(lists[i] not in (own, "") for i in np.flatnonzero(_same(node[()], selection.retention(), context_id)))
 

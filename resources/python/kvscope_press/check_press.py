@@ -37,7 +37,7 @@ def load_press(text: str) -> Any:
     given = {field: _value(value) for field, _, value in (part.partition("=") for part in rest)}
     try:
         press = getattr(importlib.import_module(module), kind)(**given)
-    except Exception as error:  # other people's module may fail with anything
+    except Exception as error:  # the press is other people's code
         sentence = (str(error).splitlines() or [""])[0]
         raise CaptureError(f"{name} cannot be made ({type(error).__name__}: {sentence})", "--press") from error
     if not hasattr(press, "compress"):
@@ -53,7 +53,7 @@ def _value(text: str) -> Any:
 
 
 def budget_of(press: Any, policy: str) -> tuple[str, str]:
-    """The policy and its budget: as written behind @, else what the press leaves."""
+    """The policy and its budget: what stands behind @, else the fraction that the press keeps."""
     spec, at, budget = policy.rpartition("@")
     if at:
         return spec, budget
@@ -92,7 +92,7 @@ def right_in_double(
 
 
 def compared(lines: list[str], comparison: Comparison) -> list[Reason]:
-    """Adds what was compared, where the lists part first and why."""
+    """Adds lines on what was compared and on the first difference; returns why the lists differ."""
     every = comparison.partings(-1.0)
     heads = sum(len(choice.kept) for choice in comparison.own)
     lines.append(f"lists    {heads - len(every)} of {heads} heads keep the same tokens")

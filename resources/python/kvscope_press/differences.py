@@ -1,4 +1,4 @@
-"""Where the lists of a press and of a policy part, and why.
+"""Where the lists of a press and of a policy differ, and why.
 
 Each reason is a test that can fail: the lists become equal under it (another count, tensors rotated otherwise, another
 parameter, a wider type), or the scores differ in one way only (ties, edges, 16 bits, what the last key changes).
@@ -48,7 +48,7 @@ def _largest(scores: Numbers) -> float:
 
 
 def gap(parting: Parting, scores: Numbers) -> float:
-    """How far the policy has the tokens apart that changed places, as a share of the head's largest score."""
+    """How far apart the policy's scores of the exchanged tokens are, as a fraction of the head's largest score."""
     row = scores[parting.head]
     apart = float(row[parting.policy].max() - row[parting.press].min())
     return 0.0 if apart == 0 else abs(apart) / _largest(row)
@@ -107,7 +107,7 @@ class Comparison:
         return partings(self.own, self.reference.layers, noise)
 
     def equal_under(self, tensors: list[Tensors], more: str = "") -> bool:
-        """Whether the lists are equal for these tensors and parameters. A policy that refuses them is another one."""
+        """Whether the lists are equal for these tensors and parameters; false where the policy refuses them."""
         try:
             return not partings(self.own, self.policy(tensors, more).layers, NOISE)
         except CaptureError:
@@ -153,7 +153,7 @@ class Comparison:
         return Reason(name, f"the press keeps {count} tokens a head{rule}; the policy {_span(theirs)}")
 
     def _protection(self) -> Reason | None:
-        """Outside the first a and last b tokens both keep the best of the policy's scores."""
+        """One of the two always keeps the first a and last b tokens; outside, the press keeps the policy's best."""
         press, policy = always_kept(self.own, self.tokens), always_kept(self.reference.layers, self.tokens)
         firsts, lasts = {0, press[0], policy[0]}, {0, press[1], policy[1]}
         for first, last in sorted(itertools.product(firsts, lasts), key=sum):
@@ -196,7 +196,7 @@ class Comparison:
         return None
 
     def _future(self) -> Reason | None:
-        """A larger last key reaches one query alone; where it moves many scores, earlier queries see it."""
+        """Only the last query may see the last key: where enlarging it moves many scores, earlier queries see it."""
         if any(own.scores is None or other.scores is None for own, other in self._pairs()):
             return None
         enlarged = [_last_key_enlarged(layer.keys) for layer in self.layers]
@@ -217,7 +217,7 @@ class Comparison:
         )
 
     def _edge(self) -> Reason | None:
-        """Scores agree, up to one factor for all heads, but within some tokens of an edge of what is pooled."""
+        """Scores agree, up to one factor for all heads, except a few tokens from an edge of what is pooled."""
         if "pool_width" not in self.reference.parameters or any(own.scores is None for own, _ in self._pairs()):
             return None
         reach = max(2, int(self.reference.parameters["pool_width"]))
@@ -291,7 +291,7 @@ def _last_key_enlarged(keys: torch.Tensor) -> torch.Tensor:
 
 
 def _change(before: Sequence[Choice], after: Sequence[Choice], recent: int) -> float:
-    """Largest change of a head's scores before the recent tokens, as a share of their sum, mean over heads."""
+    """Sum of the changes of a head's scores before the recent tokens, relative to their sum; mean over heads."""
     shares = []
     for one, other in zip(before, after, strict=True):
         assert one.scores is not None and other.scores is not None
@@ -301,7 +301,7 @@ def _change(before: Sequence[Choice], after: Sequence[Choice], recent: int) -> f
 
 
 def _deviation(own: Numbers | None, other: Numbers | None, tokens: int) -> Numbers:
-    """|own - c other| / largest, [Hkv, tokens], with the factor c that most tokens share."""
+    """|own - c other| / largest, [Hkv, tokens], where c is the median of own / other."""
     assert own is not None and other is not None
     a, b = own[:, :tokens], other[:, :tokens]
     usable = np.abs(b) > NOISE * max(_largest(b), 1e-30)
@@ -321,7 +321,7 @@ def _has_16_bits(scores: Numbers | None) -> bool:
 
 
 def _rotations(layers: list[LayerInput], window: int) -> Iterator[tuple[str, list[Tensors]]]:
-    """Tensors as a port with wrong angles would have them, each with its words."""
+    """Tensors as a port with wrong angles would have them, each with its description."""
     plain = [Tensors.of(layer) for layer in layers]
     if any(layer.call.unrotated is None for layer in layers):
         return
@@ -342,7 +342,7 @@ def _rotations(layers: list[LayerInput], window: int) -> Iterator[tuple[str, lis
 
 
 def _rotated(layer: LayerInput, shift: int) -> torch.Tensor:
-    """The layer's queries at positions + shift, [Hq, n, d]: the rotation by 0 .. n - 1 and then by `shift`."""
+    """The layer's queries, rotated to the positions shift .. shift + n - 1, [Hq, n, d]."""
     assert layer.call.unrotated is not None
     queries = layer.call.unrotated[0]
     positions = torch.arange(queries.shape[1], device=queries.device)[None] + shift

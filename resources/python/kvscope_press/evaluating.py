@@ -30,8 +30,8 @@ from kvscope_press.scores import CaptureHead, model_name, opened_capture, same_m
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
 FIELDS += ["simulated"]  # evicts while the prompt is read, on tensors of full attention
 FIELDS += ["arithmetic", "capture_warning", "list", "cut_token", "seed", "context", "nll_context"]
-FEW_TOKENS = 20  # of answers
-MOST_LOSS = (0.01, TOLERANCES["loss"][1])  # nat a token, mean, from the captured losses: 32 bits, 16 bits
+FEW_TOKENS = 20  # answer tokens; of fewer, an interval is printed
+MOST_LOSS = (0.01, TOLERANCES["loss"][1])  # mean difference of losses, nat a token: 32 bits, 16 bits
 FEW_ROWS = 5  # of a calibration, as in kvscope calibrate
 
 
@@ -86,9 +86,9 @@ def check(selection: RecordedSelection, tokens: CapturedTokens, layers: list[int
 
 
 def require_losses(full: Losses, tokens: CapturedTokens, compute_dtype: str, path: pathlib.Path) -> None:
-    """Errors (CaptureError): the losses are those of another model than the one that was captured.
+    """Errors (CaptureError): the losses are not those of the model that was captured.
 
-    Two runs in 32 bits agree to some 1e-5 nat; the captured model may have run in 16 bits, or it is unknown.
+    Two runs in 32 bits agree to some 1e-5 nat; where one ran in 16 bits or in an unknown type, more is allowed.
     """
     if tokens.nll is None:
         return
@@ -146,9 +146,9 @@ def measure(
 
 
 def why_not_stored(row: Row, whole: int) -> str:
-    """Why a measurement becomes no row for calibration; empty where it does.
+    """Why a measurement becomes no row for calibration; empty where it becomes one.
 
-    The program divides the losses, and refuses every row of a capture in which one is not finite or not above 0.
+    The program divides losses, and refuses all rows of a capture if one loss is not finite or not above 0.
     """
     if whole:
         return f"{whole} heads are not in the list and keep everything"
@@ -191,7 +191,7 @@ def sentence(line: dict[str, Any], count: int) -> str:
 def continuation(
     model: Any, tokenizer: Any, tokens: CapturedTokens, selection: RecordedSelection, most: int, read: ReadContext
 ) -> str:
-    """Greedy text behind what stands between the cut and the first answer."""
+    """Greedy text behind the tokens between the cut and the first answer."""
     answers = [begin for begin, _ in tokens.answers if begin >= selection.cut]
     question = tokens.ids[selection.cut : min(answers)] if answers else []
     context = PrunedContext(model, tokens.ids, selection, read)
@@ -301,7 +301,8 @@ def with_contexts(
 ) -> Iterator[tuple[RecordedSelection, ReadContext | None]]:
     """Lists by cut, each with the context that all lists of its cut share.
 
-    It holds the whole cache; a single list does without, unless `always`, and keeps its own rows as they pass.
+    Such a context holds the whole cache. The only list of a cut has None, unless `always`: the rows that it keeps are
+    gathered while the context is read.
     """
     for cut, group in itertools.groupby(sorted(selections, key=lambda s: s.cut), key=lambda s: s.cut):
         alike = list(group)

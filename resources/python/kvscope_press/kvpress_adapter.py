@@ -3,7 +3,7 @@
     with RecordedPress(read_selection(path))(model):
         model(context_ids, past_key_values=cache)
 
-kvpress keeps a rectangular cache: every head of a layer holds the same number of tokens, and a token counts once; and
+kvpress keeps a rectangular cache: every head of a layer holds the same number of tokens, each with weight 1; and
 Transformers counts a sliding window by the slots of that cache, not by the positions of its tokens. Lists with ragged
 heads or weights, and models with a window, need `PrunedContext` instead, and are refused here. Needs kvpress
 (`pip install kvpress`).

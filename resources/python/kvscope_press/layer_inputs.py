@@ -26,7 +26,7 @@ from kvscope_capture.errors import CaptureError
 
 Numbers = npt.NDArray[np.float64]
 INSTEAD = "Capture the prompt with kvscope-capture, and compare policies with kvscope measure"
-ROTARY = ("position_embeddings", "rotary_emb", "NoneType")  # of these a press complains that finds no rotary embedding
+ROTARY = ("position_embeddings", "rotary_emb", "NoneType")  # words in the errors of presses that find no RoPE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Choice:
 def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[LayerInput]:
     """One pass over the prompt with nothing evicted. `eager` gives presses the attention weights.
 
-    Errors (CaptureError): `require_prunable`, `require_watchable`, or a model whose attention modules are not where
-    presses look for them, or show no press what they are given.
+    Errors (CaptureError): those of `require_prunable` and `require_watchable`; attention modules that are not where
+    presses look for them, or that are not given their hidden states by name.
     """
     require_prunable(model)
     require_watchable(model)
@@ -128,9 +128,9 @@ def _hooks(model: Any, modules: list[Any], note: Any) -> Iterator[None]:
 
 
 def choice_of(press: Any, layer: LayerInput, keys: torch.Tensor | None = None) -> Choice:
-    """What the press keeps of one layer. `keys` stand in for the layer's own.
+    """What the press keeps of one layer; `keys` replace the layer's own where they are given.
 
-    Errors (CaptureError): a press that stops, that changes keys, or whose heads keep different numbers without a mask.
+    Tokens that the press masks (`masked_key_indices`) are not kept. Errors (CaptureError): it stops, or changes keys.
     """
     given, scores = layer.keys if keys is None else keys, []
     score = getattr(press, "score", None)

@@ -23,7 +23,7 @@ def read_fields(path: pathlib.Path) -> Any:
         if h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
                 return _hdf5_fields(file)
-        text = path.read_bytes().decode("utf-8-sig")  # with its line ends: a token's text may hold one of its own
+        text = path.read_bytes().decode("utf-8-sig")  # keeps line ends: a token's text may hold one
         return _csv_fields(text) if text.startswith("#") else json.loads(text)
     except (OSError, KeyError, ValueError, TypeError, IndexError, csv.Error) as error:
         raise CaptureError(
@@ -32,7 +32,7 @@ def read_fields(path: pathlib.Path) -> Any:
 
 
 def _nested(flat: dict[str, Any], parameters: dict[str, Any], heads: list[Fields]) -> Fields:
-    """CSV and HDF5 call the field `hash` of `capture` capture_hash, and write truth values as texts."""
+    """The JSON form of CSV and HDF5, which flatten fields (capture_hash) and write truth values as texts."""
     return {
         **flat,
         "version": int(flat.get("version", 1)),
@@ -65,7 +65,7 @@ def _hdf5_fields(file: h5py.File) -> Fields:
 
 
 def _records(text: str, comments: list[str]) -> Iterator[list[str]]:
-    """Rows of the table; `comments` takes the lines between them that begin with #.
+    """Rows of the table; the lines between them that begin with # are added to `comments`.
 
     A line ends at \\n alone, as the program writes it: str.splitlines would also end one inside a token's text, at
     U+2028 for example. A line inside a quoted field begins no record, whatever its first character is.
@@ -91,7 +91,7 @@ def _csv_fields(text: str) -> Fields:
         place = {"layer": int(layer), "kv_head": int(kv_head)}
         return heads.setdefault((int(layer), int(kv_head)), place | {"kept": [], "numerator": [], "denominator": []})
 
-    for key in flat:  # margin.LAYER.HEAD stands for every head, also for one that keeps nothing
+    for key in flat:  # there is a margin.LAYER.HEAD for every head, even for one that keeps nothing
         if key.startswith("margin."):
             head_of(*key.split(".")[1:])
     for record in records:

@@ -45,7 +45,7 @@ def answer_loss(
     """Losses of the tokens `wanted` (indices into `ids`, all behind the cut) with the context pruned.
 
     The tokens between are given (teacher forcing). Token `cut` itself is predicted from the unpruned context, because
-    pruning happens after the context was read; it can therefore not be asked for. `read` saves reading it again.
+    pruning happens after the context was read; it can therefore not be asked for. `read`: the context, if it was read.
     """
     cut = selection.cut
     if not wanted or min(wanted) <= cut or max(wanted) >= len(ids):

@@ -1,4 +1,4 @@
-"""The lists of a KVScope policy for the tensors that a press was given, by the program `kvscope`."""
+"""The lists of a KVScope policy for the tensors that a press was given, computed by the program `kvscope`."""
 
 from __future__ import annotations
 

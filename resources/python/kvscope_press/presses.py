@@ -15,8 +15,8 @@ from kvscope_capture.attention import decoder_of, require_prunable
 from kvscope_capture.attention import named as named_layers
 from kvscope_capture.errors import CaptureError
 
-SAME_SCORES = {"RestoreKVPress": "KVzipPress"}  # it appends tokens of its own to the cache and scores as the other
-NEED_WEIGHTS = ("ObservedAttentionPress",)  # attention weights, which only the eager implementation returns
+SAME_SCORES = {"RestoreKVPress": "KVzipPress"}  # appends its own tokens to the cache, scores like KVzipPress
+NEED_WEIGHTS = ("ObservedAttentionPress",)  # attention weights, which only eager attention returns
 STAND_IN_RATIO = 0.5  # some presses score only when something is to be removed
 
 
@@ -94,7 +94,7 @@ def named_press(text: str) -> NamedPress:
             f"{name!r} is no scorer press of kvpress {kvpress_version()}", "--press", f"It has {', '.join(known)}"
         )
     given = dict(part.partition("=")[::2] for part in rest)
-    fields = {*fields_of(known[name]), "compression_ratio"}  # presses that wrap another hand the ratio on
+    fields = {*fields_of(known[name]), "compression_ratio"}  # presses that wrap another pass the ratio on
     wrong = [field for field in given if field not in fields]
     if wrong:
         raise CaptureError(f"{name} has no parameter {wrong[0]!r}", "--press", f"It has {', '.join(sorted(fields))}")
@@ -130,7 +130,7 @@ def _sentence(error: Exception) -> str:
 
 
 def require_pressable(model: Any) -> None:
-    """Errors (CaptureError): `require_prunable`, or kvpress finds no attention to hook. The model needs no weights."""
+    """Errors (CaptureError): those of `require_prunable`; no self_attn for kvpress. The model needs no weights."""
     require_prunable(model)
     layers = getattr(getattr(model, "model", None), "layers", None)
     lacking = [index for index, layer in enumerate(layers or []) if not hasattr(layer, "self_attn")]
@@ -151,9 +151,9 @@ def attention_for(press: Any, config: Any) -> str:
 
 
 def press_scores(model: Any, named: NamedPress, ids: list[int]) -> tuple[dict[int, torch.Tensor], Any]:
-    """The press's own scores by layer, [Hkv, n] float32, and the model's cache of the prompt, from which nothing went.
+    """The press's own scores by layer, [Hkv, n] float32, and the model's whole cache of the prompt.
 
-    Layers that the press passes over are missing. Errors (CaptureError): whatever stops the press.
+    Layers that the press skips are missing. Errors (CaptureError): whatever stops the press.
     """
     from transformers import DynamicCache
 
@@ -167,7 +167,7 @@ def press_scores(model: Any, named: NamedPress, ids: list[int]) -> tuple[dict[in
         finish(whole)
         for layer in range(len(press.score_val)):
             found[layer] = press.score_val[layer][0].detach().float().cpu()
-        for block in whole.model.layers:  # kvpress keeps what it evicts on the modules
+        for block in whole.model.layers:  # where kvpress stores what is evicted
             block.self_attn.masked_key_indices = None
 
     if hasattr(press, "compress_post"):

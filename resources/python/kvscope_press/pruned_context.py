@@ -72,7 +72,7 @@ def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer
 
 @contextlib.contextmanager
 def rotating_for(model: Any, tokens: int) -> Iterator[None]:
-    """Every pass rotates as one pass over `tokens` tokens would: LongRoPE and dynamic RoPE choose by the length."""
+    """Every pass rotates as one over `tokens` tokens would: LongRoPE and dynamic RoPE depend on a pass's length."""
     rotary: Any = rotary_of(decoder_of(model))
     if not any(kind in str(getattr(rotary, "rope_type", "")) for kind in ("longrope", "dynamic")):
         yield
@@ -81,9 +81,9 @@ def rotating_for(model: Any, tokens: int) -> Iterator[None]:
 
     def rotate(x: Any, position_ids: Any, *args: Any, **kwargs: Any) -> Any:
         first = position_ids[:, :1]
-        own(x, torch.zeros_like(first), *args, **kwargs)  # forgets longer passes
+        own(x, torch.zeros_like(first), *args, **kwargs)  # resets what longer passes have set
         angles = own(x, torch.cat([position_ids, torch.full_like(first, tokens - 1)], 1), *args, **kwargs)
-        if isinstance(angles, torch.Tensor):  # complex numbers of DeepSeek-V2
+        if isinstance(angles, torch.Tensor):  # DeepSeek-V2 has complex numbers
             return angles[:, :-1]
         cos, sin = angles
         return cos[:, :-1], sin[:, :-1]
@@ -110,12 +110,12 @@ def decode_rows(model: Any, ids: list[list[int]], begin: int, tokens: int, **kwa
 
 
 def rotates_by_length(model: Any) -> bool:
-    """Each longer pass rotates its own tokens otherwise (dynamic RoPE): a token's keys depend on the pass's length."""
+    """Whether a longer pass rotates its tokens differently (dynamic RoPE): keys then depend on the pass's length."""
     return "dynamic" in str(getattr(rotary_of(decoder_of(model)), "rope_type", ""))
 
 
 def longest_alike(model: Any) -> int:
-    """Up to so many tokens a model with LongRoPE rotates as it does with one; 0 for others."""
+    """The most tokens that a model with LongRoPE rotates by its short frequencies; 0 for other models."""
     rotary: Any = rotary_of(decoder_of(model))
     if "longrope" not in str(getattr(rotary, "rope_type", "")):
         return 0
@@ -124,7 +124,7 @@ def longest_alike(model: Any) -> int:
 
 
 def require_rotated_alike(model: Any, tokens: int, begin: int, more: int) -> None:
-    """Errors (CaptureError): `more` tokens from position `begin` on would have rotated a context otherwise (LongRoPE).
+    """Errors (CaptureError): with `more` tokens from `begin` on, LongRoPE would have rotated the context differently.
 
     The context was read as the beginning of a text of `tokens` tokens.
     """
@@ -177,14 +177,14 @@ class CachedContext:
         """
         require_prunable(model)
         self.model, self.cut, self.tokens, self.last_logits = model, cut, tokens, last_logits
-        self.watch: Callable[[AttentionCall], None] | None = None  # of each layer, with a batch axis in front
+        self.watch: Callable[[AttentionCall], None] | None = None  # is given each layer's call, with a batch axis
         self._layers = layers
         self._tail = DynamicCache()
 
     def extend_rows(self, ids: list[list[int]]) -> torch.Tensor:
         """Last hidden states [P, T, hidden] of the next T tokens of every policy, which stay in the cache.
 
-        Errors (CaptureError): so many that the model would have rotated the context otherwise (LongRoPE).
+        Errors (CaptureError): so many tokens that LongRoPE would have rotated the context differently.
         """
         begin = self.cut + int(self._tail.get_seq_length())
         require_rotated_alike(self.model, self.tokens, begin, len(ids[0]))
@@ -192,7 +192,7 @@ class CachedContext:
             return decode_rows(self.model, ids, begin, self.tokens, past_key_values=self._tail, use_cache=True)
 
     def keep(self, count: int) -> None:
-        """Forgets what stands behind the first `count` tokens behind the cut."""
+        """Drops all but the first `count` tokens behind the cut from the cache."""
         if count < self._tail.get_seq_length():
             layers, self._tail = self._tail.layers, DynamicCache()
             for index, layer in enumerate(layers if count else []):

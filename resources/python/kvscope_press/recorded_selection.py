@@ -26,7 +26,7 @@ class HeadSelection:
 
     Weighted attention: sum_i num_i e^{l_i} v_i / sum_i den_i e^{l_i} (BalanceKV, SubGen). A token that takes no part in
     one of the sums has weight 0 there. Where query heads of the group keep sets of their own (SnapKV's original),
-    `query_heads` has those of all of them, without weights, and `kept` is their union.
+    `query_heads` has the set of every query head, without weights, and `kept` is their union.
     """
 
     kept: Indices
@@ -39,13 +39,13 @@ class HeadSelection:
         return float(np.mean([own.size for own in self.query_heads.values()])) if self.query_heads else self.kept.size
 
     def stored(self) -> int:
-        """Rows of the cache: every query head that has a set of its own stores it."""
+        """Rows in the cache: where query heads have sets of their own, each set is stored."""
         if self.query_heads:
             return sum(own.size for own in self.query_heads.values())
         return int(((self.numerator > 0) | (self.denominator > 0)).sum())
 
     def is_whole(self, tokens: int) -> bool:
-        """Nothing is evicted and nothing weighted."""
+        """Whether nothing is evicted and nothing weighted."""
         sets = [own.size for own in self.query_heads.values()] or [self.kept.size]
         return set(sets) == {tokens} and bool((self.numerator == 1).all() and (self.denominator == 1).all())
 
@@ -97,7 +97,7 @@ class RecordedSelection:
 def refuse_window(config: Any, layer: int, path: str) -> None:
     """Errors (CaptureError): a layer whose window is shorter than the model's longest prompt.
 
-    In a cache that was shortened, its tokens' places are no positions: the window would reach tokens beyond it.
+    In a shortened cache a token's slot is not its position, so that the window would include tokens outside of it.
     """
     window, longest = sliding_window_of(config, layer), getattr(config, "max_position_embeddings", None)
     if window and (longest is None or window < longest):
@@ -151,7 +151,7 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
 
 
 def as_text(value: Any) -> str:
-    """As it is typed in a policy: lists hold 32 and true, lists of earlier versions "32" and "true"."""
+    """A parameter as it is typed in a policy: lists hold 32 and true, those of earlier versions "32" and "true"."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -34,8 +34,8 @@ from kvscope_press.presses import (
 )
 
 FORMAT = "kvscope-scores"
-# Of a layer's keys from the captured ones, relative: where both runs were in 32 bits, and otherwise. 16-bit keys of the
-# same model differ by 0.003 to 0.006, those of a checkpoint with 20 % of noise on its weights by 0.13 to 0.25.
+# Relative difference of a layer's keys from the captured ones: where both runs were in 32 bits, and otherwise. 16-bit
+# keys of the same model differ by 0.003 to 0.006, a checkpoint with 20 % of noise on its weights by 0.13 to 0.25.
 MOST_DIFFERENCE = (0.03, 0.06)
 Scores = npt.NDArray[np.float32]
 
@@ -116,9 +116,9 @@ def option_of(dtype: str) -> str:
 
 
 def same_model(captured: str, ran: str) -> str:
-    """What helps where a model's numbers are not the captured ones, by the types that both ran in.
+    """The remedy where a model's numbers are not the captured ones, by the types that both ran in.
 
-    Where a router chooses experts, a model differs in another type from itself.
+    Where a router chooses experts, the same model gives other numbers in another type.
     """
     dtype = option_of(captured) if captured != ran else ""
     also = f", or add --compute-dtype {dtype}, as the capture says" if dtype else ""
@@ -126,7 +126,7 @@ def same_model(captured: str, ran: str) -> str:
 
 
 def all_layers(found: dict[int, torch.Tensor], capture: CaptureHead, name: str) -> Scores:
-    """[layers of the capture, KV heads, cut]; NaN in layers that the press passes over.
+    """[layers of the capture, KV heads, cut]; NaN in layers that the press skips.
 
     Errors (CaptureError): scores of another shape, or NaN where there should be a number.
     """
@@ -178,7 +178,7 @@ def write_scores(
 
 
 def model_name(given: str) -> str:
-    """A folder by its own name: where it lies is nobody else's business."""
+    """A model's name; of a folder the last part of its path, because the rest is private."""
     return pathlib.Path(given).resolve().name if pathlib.Path(given).is_dir() else given
 
 

@@ -24,7 +24,7 @@ VALUES = ("cut", "engine", "gpu-memory", "arithmetic", "uniforms", "sketch")
 
 
 def count(text: str) -> int:
-    """Of processes or workers: at least 1. Errors: argparse.ArgumentTypeError."""
+    """A number of processes or workers, at least 1. Errors: argparse.ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
@@ -83,7 +83,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 @contextlib.contextmanager
 def client_of(arguments: argparse.Namespace) -> Iterator[Any]:
-    """A client of the cluster that was asked for, which ends with it. Errors: CaptureError."""
+    """A client of the cluster that was asked for; a cluster started here ends with it. Errors: CaptureError."""
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:

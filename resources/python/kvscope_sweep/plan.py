@@ -39,7 +39,7 @@ class Task:
 
     program: str
     words: tuple[str, ...]  # arguments of the program, without --out
-    key: str  # SHA-256 of the arguments, the files that they name, the capture's numbers and the program's version
+    key: str  # SHA-256 of the arguments, the files that they name, the capture's hash and the program's version
     reads: int  # bytes: the capture's size, divided by its layers
 
     def run(self) -> Done:
@@ -49,7 +49,7 @@ class Task:
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "rows.json"
             result = _said(self.program, [*self.words, "--out", str(out)])
-            if result.returncode < 0 or result.returncode > 128:  # of its own accord it exits with 128 + the signal
+            if result.returncode < 0 or result.returncode > 128:  # 128 + signal where it handled the signal
                 number = -result.returncode if result.returncode < 0 else result.returncode - 128
                 raise RuntimeError(f"signal {number} ended kvscope {' '.join(self.words)}")
             if result.returncode:
@@ -140,7 +140,7 @@ def _task(
 def _stamps(words: Sequence[str]) -> list[list[str | int]]:
     """Size and time of the files that the arguments name: uniforms, sketches, scores, calibrations.
 
-    A budget in quality may be that of the rows in the capture, which its hash leaves out.
+    A budget in quality (tau=) may depend on the calibration rows of the capture, which its hash leaves out.
     """
     named = [*words[2:], *(words[1:2] if any("tau=" in word for word in words[2:]) else [])]
     return sorted({stamp[0]: stamp for word in named for stamp in _stamps_in(word)}.values())
@@ -148,7 +148,7 @@ def _stamps(words: Sequence[str]) -> list[list[str | int]]:
 
 @functools.cache  # the tasks of a plan share most of their words
 def _stamps_in(word: str) -> list[list[str | int]]:
-    """Of every part of the word that is a file: the path of a file may hold separators, in quotes or without them."""
+    """Those of every part of the word that is a file; its path may hold separators, in quotes or without them."""
     quoted = re.findall(r'"(?:[^"\\]|\\.)*"', word)
     names = set[str]()
     for text in (word, *(re.sub(r"\\(.)", r"\1", text[1:-1]) for text in quoted)):
@@ -159,7 +159,10 @@ def _stamps_in(word: str) -> list[list[str | int]]:
 
 
 def _check_replayed(options: Options) -> None:
-    """The program refuses it, too, but each of its runs here has one capture and one seed."""
+    """The program refuses this, too, but here each of its runs has one capture and one seed.
+
+    Errors (CaptureError): random numbers of a file for several captures or seeds.
+    """
     replays = [word for word in options.words if word.partition("=")[0] in ("--uniforms", "--sketch")]
     if replays and (len(options.seeds) > 1 or len(options.captures) > 1):
         raise CaptureError(

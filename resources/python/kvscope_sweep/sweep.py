@@ -14,7 +14,7 @@ from typing import Any
 from kvscope_capture.errors import CaptureError
 from kvscope_sweep.plan import Done, Plan, Task
 
-RETRIES = 2  # of a task whose program a signal ended; those of a worker that died are repeated by Dask
+RETRIES = 2  # of a task whose program was ended by a signal; if a worker dies, Dask repeats its tasks
 
 
 class Finished:
@@ -54,7 +54,7 @@ class Finished:
 
 
 def attempt(task: Task) -> Done | CaptureError:
-    """What a worker does. An error that trying again would not mend is a result: Dask would log its traceback."""
+    """What a worker does. An error that a retry would not mend is returned: raised, Dask would log its traceback."""
     try:
         return task.run()
     except CaptureError as error:
