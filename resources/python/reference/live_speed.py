@@ -1,7 +1,7 @@
 """Speed of the live worker on TinyLM, beside kvpress, which reads the context anew for every press.
 
-From resources/python: `PYTHONPATH=.:tests PYTHON reference/live_speed.py [THREADS]`. Each line is the least of several
-runs, wall and CPU milliseconds; on a machine with other work the CPU time is the one to compare.
+From resources/python: `PYTHONPATH=.:tests PYTHON reference/live_speed.py [THREADS]`. Each line shows the minimum over
+several runs of wall and CPU milliseconds; on a machine with other work the CPU time is the one to compare.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def show(what: str, times: tuple[float, float], ratio: str = "") -> None:
 
 
 class Live:
-    """The worker's session in this process, with a context read; what is remembered can be forgotten."""
+    """The worker's session in this process, with a context read; `forget` clears its cached losses."""
 
     def __init__(self) -> None:
         """Opens TinyLM."""
@@ -63,7 +63,7 @@ class Live:
         self.asked: dict[str, Any] = {"context_id": self.context, "question_ids": self.ids[TOKENS : TOKENS + QUESTION]}
 
     def forget(self) -> None:
-        """Losses are computed anew."""
+        """Makes the next `score` compute all losses anew."""
         self.answers._scores.clear()
         self.answers._asked = None
 
@@ -78,13 +78,13 @@ class Live:
         self.local.ask("answer/score", self.asked | {"selection_ids": chosen, "answer_ids": answer})
 
     def round(self, count: int = 4) -> None:
-        """Slider to losses and texts."""
+        """From a moved slider to losses and texts."""
         chosen = self.select(count)
         self.score(chosen)
         self.local.ask("answer/generate", self.asked | {"selection_ids": chosen, "max_new": ANSWER})
 
     def other(self, panes: int = 4) -> None:
-        """The first panes keep other tokens throughout."""
+        """Gives each of the first panes new random tokens to keep."""
         self.kept[:panes] = [self.rng.random((12, TOKENS)).argsort(1).argsort(1) < KEPT for _ in range(panes)]
 
     def move(self, panes: int) -> None:
@@ -120,13 +120,13 @@ class Piped(Worker):
         return str(self.answer(self.count)["result"]["selection_id"])
 
     def round(self) -> None:
-        """Slider to losses and texts, the last of which has come."""
+        """From a moved slider until losses and texts have arrived."""
         chosen = self.asked | {"selection_ids": [self.select(kept) for kept in self.live.kept[:4]]}
         self.ask("answer/score", chosen | {"answer_ids": self.live.ids[TOKENS + QUESTION :]})
         self.ask("answer/generate", chosen | {"max_new": ANSWER})
 
     def seconds(self) -> float:
-        """Of CPU, of the worker and of this client."""
+        """CPU seconds of the worker and of this client."""
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
@@ -209,7 +209,7 @@ def main() -> None:
     for tokens, runs in ((1024, 3), (8192, 1), *([(32_768, 1)] if "32k" in sys.argv else [])):
         prefill(live, tokens, runs)
     if importlib.util.find_spec("kvpress"):
-        presses(live)  # last: it wraps the attention of the process
+        presses(live)  # last, because kvpress wraps the attention of the whole process
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecor
 
 
 class DoubleTorch:
-    """The module `torch` as a press sees it: float32 means float64, and what it draws is written down."""
+    """The module `torch` as a press sees it: float32 means float64, and the numbers drawn are recorded."""
 
     float32 = torch.float64
 
@@ -33,12 +33,12 @@ class DoubleTorch:
         return getattr(torch, name)
 
     def randn(self, *shape: int, **kwargs: Any) -> torch.Tensor:
-        """Standard normal numbers, written down."""
+        """Standard normal numbers, recorded."""
         self.drawn.append(torch.randn(*shape, **kwargs))
         return self.drawn[-1]
 
     def rand(self, *shape: int, **kwargs: Any) -> torch.Tensor:
-        """Uniform numbers, written down."""
+        """Uniform numbers, recorded."""
         self.drawn.append(torch.rand(*shape, **kwargs))
         return self.drawn[-1]
 
@@ -120,7 +120,7 @@ def _in_double(layer: Layer, double: DoubleTorch) -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What a press keeps of one layer, rising, [Hkv, m]; its final scores [Hkv, n]; the numbers it drew."""
+    """What a press keeps of one layer, ascending, [Hkv, m]; its final scores [Hkv, n]; the numbers it drew."""
 
     kept: np.ndarray
     scores: np.ndarray
@@ -128,7 +128,7 @@ class Choice:
 
 
 def run_press(press: Any, layer: Layer, with_attention: bool) -> Choice:
-    """The press's own `compress` on one layer. Queries come rotated, so that the rotation it is given is none."""
+    """The press's own `compress` on one layer. Its queries are rotated already; it is given a rotation by 0."""
     double, n, d = DoubleTorch(), layer.k.shape[1], layer.k.shape[2]
     keys, values = layer.k.double()[None], layer.v.double()[None]
     rotation = (torch.ones(1, n, d, dtype=torch.float64), torch.zeros(1, n, d, dtype=torch.float64))

@@ -117,7 +117,7 @@ def kept_by_kvscope(
 
 
 def gap(scores: np.ndarray, theirs: set[int], ours: set[int]) -> float:
-    """How far the press has the pairs apart that changed places, as a share of its largest score."""
+    """How far apart the press's scores of the exchanged tokens are, as a fraction of its largest score."""
     only_theirs, only_ours = sorted(theirs - ours), sorted(ours - theirs)
     return float((scores[only_theirs].max() - scores[only_ours].min()) / np.abs(scores[np.isfinite(scores)]).max())
 

@@ -1,4 +1,4 @@
-"""Scores beside a capture are what kvpress itself decides by, for every press that can run here."""
+"""The scores written beside a capture are those by which kvpress decides, for every press that can run here."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def gap(scores: np.ndarray, theirs: set[int], ours: set[int]) -> float:
     ids=lambda press: type(press).__name__,
 )
 def test_kvpress_keeps_the_best_scores(press: Any, folder: str, model: Any, capture: pathlib.Path) -> None:
-    """kvpress compresses a cache itself; its tokens are the best by the file, or tie with them."""
+    """The tokens that kvpress itself keeps are those with the best scores in the file, or tie with them."""
     words = {"SnapKVPress": "SnapKVPress,window_size=16", "LagKVPress": "LagKVPress,lag_size=32"}
     name = type(press).__name__
     scores = scores_of(folder, capture, words.get(name, name if name != "RandomPress" else "RandomPress,seed=5"))

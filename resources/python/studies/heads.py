@@ -25,7 +25,7 @@ FIELDS = ("heads", "prompts", "right", "nll")
 
 
 def digits_of(tokenizer: Any, prompt: Prompt, wanted: list[int]) -> set[int]:
-    """Tokens of the code that is asked for, where the context tells it."""
+    """The tokens with the digits of the code that is asked for, inside its needle in the context."""
     code = tokenizer.decode([prompt.ids[token] for token in wanted]).strip()
     (place,) = (
         (begin, end)
@@ -36,7 +36,7 @@ def digits_of(tokenizer: Any, prompt: Prompt, wanted: list[int]) -> set[int]:
 
 
 def without(tokens: set[int], where: set[Head], every: set[Head], cut: int) -> RecordedSelection:
-    """The full cache but for some tokens in some heads."""
+    """The full cache, except that the heads `where` evict `tokens`."""
     heads = {}
     for head in every:
         gone = tokens if head in where else set()

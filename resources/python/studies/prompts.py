@@ -74,14 +74,14 @@ def _line(name: str, values: dict[str, str]) -> str:
 
 
 def story(tokenizer: Any, tokens: int, depth: float, seed: int) -> Prompt:
-    """A narrative of `tokens` tokens, whose last eighth is the answer; depth says nothing."""
+    """A narrative of `tokens` tokens, whose last eighth is the answer; `depth` is ignored."""
     prompt = Prompt(tokenizer, bos=True)
     prompt.add("".join(_sentences(random.Random(f"story {seed}")))[: 8 * tokens]).truncate(tokens)
     return _last_part(prompt, tokens - tokens // 8)
 
 
 def copy(tokenizer: Any, tokens: int, depth: float, seed: int) -> Prompt:
-    """Random words, then the same words again, an eighth of `tokens` of them the answer; depth says nothing."""
+    """Random words, then the first of them again: an eighth of `tokens`, the answer. `depth` is ignored."""
     rng = random.Random(f"copy {seed}")
     choices = words()
     prompt = Prompt(tokenizer, bos=True).add("".join(f" {rng.choice(choices)}" for _ in range(tokens)))

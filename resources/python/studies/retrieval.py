@@ -27,7 +27,7 @@ from kvscope_capture.version import add_version
 from kvscope_press import HeadSelection, ReadContext, RecordedSelection, answer_loss, full_nll
 from kvscope_press.recorded_selection import whole_selection
 
-# Defaults but for what a prompt of a thousand tokens has no room for: BalanceKV protects 256 + 256, SubGen stores 256.
+# Defaults, except where a prompt of 1,000 tokens has no room for them: BalanceKV protects 256 + 256, SubGen stores 256.
 POLICIES = (
     "keydiff",
     "compactor",
@@ -50,10 +50,10 @@ Row = dict[str, str]
 
 
 class Asked:
-    """A prompt whose context the model has read; `seen`: the question too.
+    """A prompt whose context the model has read; with `seen`, the question too.
 
-    The token at the cut is predicted before anything is pruned and does not count: with the question seen, the first of
-    the answer.
+    The token at the cut is predicted before anything is pruned and does not count: with `seen`, the first of the
+    answer.
     """
 
     def __init__(self, model: Any, prompt: Prompt, seen: bool = False) -> None:
@@ -142,7 +142,7 @@ def keys(arguments: argparse.Namespace) -> Iterator[list[Row]]:
 def there(path: pathlib.Path, origin: str) -> set[tuple[str, ...]]:
     """Keys of the rows in FILE.csv, which is begun if need be. Errors (CaptureError): rows of another origin.
 
-    A row that a killed run has left half-written goes.
+    A row that a killed run has left half-written is removed.
     """
     head, found = f"{origin}\n{','.join(FIELDS)}\n".encode(), path.read_bytes() if path.exists() else b""
     if head.startswith(found):
@@ -157,7 +157,7 @@ def there(path: pathlib.Path, origin: str) -> set[tuple[str, ...]]:
 
 
 def measure(model: Any, tokenizer: Any, arguments: argparse.Namespace, done: set[tuple[str, ...]]) -> Iterator[Row]:
-    """Rows that are not there yet; what a policy refuses (protected tokens beyond the budget) is named, left out."""
+    """Rows that are not there yet; a trial that its policy refuses (budget below the protected tokens) is left out."""
     for group in keys(arguments):
         group = [key for key in group if tuple(key.values()) not in done]
         if not group:
@@ -173,7 +173,7 @@ def measure(model: Any, tokenizer: Any, arguments: argparse.Namespace, done: set
 
 
 def add_rows(arguments: argparse.Namespace) -> None:
-    """Appends the rows that the file lacks, each when it is measured."""
+    """Appends the rows that the file lacks, each as soon as it is measured."""
     name = pathlib.Path(arguments.model).resolve().name
     origin = f"# studies/retrieval.py: {name}, float32, transformers {transformers.__version__}"
     model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")

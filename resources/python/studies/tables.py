@@ -31,7 +31,7 @@ Z = 1.959964  # of a two-sided interval of 95 %
 
 
 def read(path: pathlib.Path) -> list[Row]:
-    """Rows behind lines that begin with #."""
+    """The rows of a CSV file; lines that begin with # are skipped."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
@@ -48,7 +48,7 @@ def write(path: pathlib.Path, origin: str, fields: Iterable[str], rows: Iterable
 
 
 def once(trials: list[Row]) -> list[Row]:
-    """The first row of every trial: files of one prompt each hold its full cache."""
+    """The first row of every trial: several files on one prompt repeat the row of its full cache."""
     found: dict[tuple[str, ...], Row] = {}
     for row in trials:
         found.setdefault(tuple(row[name] for name in (*CELL, "prompt")), row)
@@ -56,7 +56,7 @@ def once(trials: list[Row]) -> list[Row]:
 
 
 def summary(trials: list[Row]) -> list[Row]:
-    """One row a cell, in the order of the trials: prompts, right answers, mean losses, deviation of the rise."""
+    """One row a cell, in the order of the trials: counts, mean losses, standard deviation of the rise."""
     cells: dict[tuple[str, ...], list[Row]] = collections.defaultdict(list)
     for trial in trials:
         cells[tuple(trial[name] for name in CELL)].append(trial)
@@ -80,7 +80,7 @@ def _results(rows: list[Row]) -> Row:
 def triples(trials: list[Row]) -> list[Row]:
     """Calibration triples of the tasks whose answer is text, as `kvscope calibrate --triples` reads them.
 
-    Of every policy in its first variant, as the table names none.
+    Only of policies in their first variant, because the triples have no column for variants.
     """
     found = []
     for trial in trials:

@@ -1,4 +1,4 @@
-"""Tiny models are faster on one thread than on many that wait for each other; some tests share one of them."""
+"""One thread for all tests, which is fastest for tiny models, and a captured model that some tests share."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Tiny configurations as their files lie on the Hugging Face Hub: old names, defaults left out, patterns of layers."""
+"""Tiny configurations as found on the Hugging Face Hub: old names, defaults left out, patterns of layers."""
 
 from __future__ import annotations
 

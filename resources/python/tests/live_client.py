@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-m", "kvscope_live", "--stdio"]
 
 
 class Worker:
-    """A worker process, and what it said."""
+    """A worker process, and the messages that it sent."""
 
     def __init__(self, command: list[str] = COMMAND) -> None:
         pipe = subprocess.PIPE
@@ -44,14 +44,14 @@ class Worker:
         self.write(b"".join(bytes(piece) for piece in pieces))
 
     def message(self) -> dict[str, Any]:
-        """The next message; its blobs are passed over."""
+        """The next message; its blobs are dropped."""
         frame = read_frame(self.stdout)
         assert frame is not None, self.stderr.read()
         message: dict[str, Any] = json.loads(frame[0])
         return message
 
     def answer(self, number: int | None) -> dict[str, Any]:
-        """The answer to a request, which may have come already; what comes before it is noted."""
+        """The answer to a request, which may have come already; other messages before it are kept in `notes`."""
 
         def is_it(message: dict[str, Any]) -> bool:
             return "method" not in message and message["id"] == number

@@ -16,7 +16,7 @@ HEAD = {"layer": 0, "kv_head": 1, "kept": [0, 3, 4]}
 
 
 def capture_tiny(folder: pathlib.Path, model: Any = None) -> None:
-    """model (a Llama if none is given), a folder, and c.h5, its capture."""
+    """Writes the model (a Llama if none is given) to the folder `model`, and its capture to c.h5."""
     model, tokenizer = model or tiny_model("llama"), byte_level_tokenizer(folder)
     model.resize_token_embeddings(300)
     model.save_pretrained(folder / "model")
@@ -59,7 +59,7 @@ def lists_of(folder: pathlib.Path, out: pathlib.Path, retentions: list[float]) -
 
 
 def other_seed(captured: pathlib.Path, tmp_path: pathlib.Path) -> list[str]:
-    """Two lists that keep as much of other tokens."""
+    """Two lists that keep equally many, but different tokens."""
     (first,) = lists_of(captured, tmp_path, [0.3])
     data = json.loads(pathlib.Path(first).read_text())
     moved = [head | {"kept": [kept - 1 for kept in head["kept"]]} for head in data["heads"]]

@@ -1,4 +1,4 @@
-"""For every architecture: what the capture holds is enough to recompute what the model's attention said."""
+"""For every architecture: what the capture holds is enough to recompute the model's attention output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def naive_attention(q: Any, k: Any, v: Any, group: h5py.Group) -> Any:
 
 
 def inverse_rotation(keys: Any, inv_freq: Any, rope: dict[str, Any], positions: Any) -> Any:
-    """Pairs of the rotary_dim components from rotary_begin on, turned back and divided by the magnitude."""
+    """Pairs of the rotary_dim components from rotary_begin on, rotated back and divided by the magnitude."""
     half, begin, scale = rope["rotary_dim"] // 2, rope.get("rotary_begin", 0), rope["attention_scaling"]
     angle = positions[:, None] * inv_freq.astype(np.float64)
     turned = keys.copy()
@@ -51,7 +51,7 @@ def inverse_rotation(keys: Any, inv_freq: Any, rope: dict[str, Any], positions: 
 
 
 def model_with_outputs(name: str) -> tuple[Any, dict[int, Any], dict[int, Any]]:
-    """A model whose attention outputs before and after W_o are written down as it runs its own eager attention."""
+    """A model whose attention outputs before and after W_o are recorded as it runs its own eager attention."""
     model = tiny_model(name)
     before: dict[int, Any] = {}
     after: dict[int, Any] = {}

@@ -46,7 +46,7 @@ def test_rows_are_merged_by_retention_and_context(tmp_path: pathlib.Path) -> Non
 
 
 def test_rows_of_an_earlier_version_stay(tmp_path: pathlib.Path) -> None:
-    """They say neither arithmetic nor lists, nor the revision where it was not known."""
+    """Such rows state neither arithmetic nor lists, nor a revision where it was not known."""
     path = tmp_path / "c.h5"
     h5py.File(path, "w").close()
     selection = dataclasses.replace(whole_selection(1, 1, 6), policy="p", variant="v")
@@ -64,7 +64,7 @@ def test_rows_of_an_earlier_version_stay(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_list_replaces_its_own_row_only(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
-    """One of another seed keeps as much, and a second command would replace the row of the first."""
+    """A list of another seed keeps as many tokens; without the check its row would replace that of the first."""
     out, (first, second) = tmp_path / "c.h5", other_seed(captured, tmp_path)
     out.write_bytes((captured / "c.h5").read_bytes())
     arguments = [str(out), str(captured / "model"), "--selections"]
@@ -104,7 +104,7 @@ def test_a_linked_capture_stays_linked(captured: pathlib.Path, tmp_path: pathlib
 
 
 def test_two_lists_with_one_row_are_refused(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
-    """Two seeds of one policy keep as much; the second row would replace the first."""
+    """Two seeds of one policy keep as many tokens; the second row would replace the first."""
     out, (first, second) = tmp_path / "c.h5", other_seed(captured, tmp_path)
     out.write_bytes((captured / "c.h5").read_bytes())
     arguments = [str(out), str(captured / "model"), "--selections", first, second]

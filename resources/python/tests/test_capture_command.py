@@ -217,7 +217,7 @@ def test_a_stopped_capture_says_so_and_goes_on(
 
 
 def test_a_killed_capture_goes_on(checkpoint: pathlib.Path, story: pathlib.Path, capsys: Any) -> None:
-    """SIGKILL in the third layer, when the second was written but not yet the stream behind it."""
+    """SIGKILL when the second layer was written, but not yet the residual stream behind it."""
     whole, out = story.with_name("whole.h5"), story.with_name("c.h5")
     arguments = [str(checkpoint), "--text", str(story), "--max-tokens", "64", "--out"]
     code = (
@@ -300,7 +300,7 @@ def test_a_finished_capture_with_other_options_is_not_taken(
 def test_finished_captures_of_other_weights_are_not_taken(
     checkpoint: pathlib.Path, story: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
 ) -> None:
-    """Training went on in the same folder: the captures of one command would be those of two models."""
+    """Training went on in the same folder: the captures of one command would come from two models."""
     model = tmp_path / "model"
     shutil.copytree(checkpoint, model)
     story.with_name("other.txt").write_text(STORY[::-1])
@@ -316,11 +316,11 @@ def test_finished_captures_of_other_weights_are_not_taken(
     line = capsys.readouterr().err.splitlines()[-1]
     assert f"{first}: is a capture of this prompt through other weights" in line and "--overwrite" in line
     assert not second.exists()
-    with h5py.File(first, "r+") as file:  # Transformers may name the same weights otherwise
+    with h5py.File(first, "r+") as file:  # other versions may name the same weights differently
         file.attrs["transformers_version"] = "5.0"
     assert main([*arguments, *texts, "--resume"]) == 0
     second.unlink()
-    with h5py.File(first, "r+") as file:  # of a version that did not write it
+    with h5py.File(first, "r+") as file:  # of a version without the fingerprint
         file.attrs["transformers_version"] = transformers.__version__
         del file.attrs["weights_fingerprint"]
     assert main([*arguments, *texts, "--resume"]) == 0
@@ -373,7 +373,7 @@ def test_an_architecture_whose_layers_are_not_found_is_refused(
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_a_byte_order_mark_is_no_text(ends: str, tmp_path: pathlib.Path) -> None:
-    """Editors of Windows write one; line ends are read as they are without it."""
+    """Windows editors write one; line ends are read as in a file without it."""
     lines = ends.join(["Erste.", "Zweite."])
     rows = "".join(json.dumps({"text": text}) + ends for text in ("a", "b"))
     found = []

@@ -37,7 +37,7 @@ def naive_hash(path: pathlib.Path) -> str:
 
 
 def test_buffers_belong_to_the_weights() -> None:
-    """The correction that chooses experts is one; the angles of the rotation may follow the length of a prompt."""
+    """The correction that chooses experts is a buffer; those of the rotation may change with a prompt's length."""
     model = tiny_model("deepseek-v3")
     before, buffers = fingerprint_of(model), dict(model.named_buffers())
     correction = next(buffer for name, buffer in buffers.items() if name.endswith("e_score_correction_bias"))
@@ -140,7 +140,7 @@ def test_the_rest_of_another_capture_is_not_continued(tmp_path: pathlib.Path) ->
 
 
 def test_the_rest_of_other_weights_is_not_continued(tmp_path: pathlib.Path) -> None:
-    """Training went on in the same folder: --resume refuses, and without it the capture is that of one model."""
+    """Training went on in the same folder: --resume is refused; without it the whole capture is of one model."""
     out, model = tmp_path / "c.h5", tiny_model("llama")
     with pytest.raises(Stop):
         capture_prompt(model, prompt_of(), out, progress=interrupt_at("layer 3 "))

@@ -194,7 +194,7 @@ def test_a_model_whose_cache_no_press_prunes_is_refused(config: Any, sentence: s
 
 
 def test_whisper_is_checked_where_its_attention_is_given_hidden_states_by_name() -> None:
-    """Transformers 5.2 names them, where presses look for them; later versions do not."""
+    """Transformers 5.2 passes them by name, as presses expect; later versions do not."""
     model = random_model(whisper_config(), 0)
     seen: list[bool] = []
     hook = model.model.decoder.layers[0].self_attn.register_forward_pre_hook(
@@ -246,7 +246,7 @@ def without_rotation(kind: str) -> Any:
 def test_a_press_that_rotates_nothing_is_checked_on_a_model_without_rotation(
     kind: str, what: str, tmp_path: pathlib.Path
 ) -> None:
-    """A press that looks for a rotary embedding is told what it does not find."""
+    """For a press that needs a rotary embedding, the error says that the model has none."""
     if not os.environ.get("KVSCOPE_PROGRAM"):
         pytest.skip("KVSCOPE_PROGRAM is not set")
 

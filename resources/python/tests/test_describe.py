@@ -137,7 +137,7 @@ def test_described_is_what_the_model_does(name: str, tmp_path: pathlib.Path) -> 
         sinks = getattr(module, "sinks", None)
         assert layer["sinks"] == (sinks is not None)
         assert (attention_weights(layer, query, key, sinks) - weights).abs().max() < 1e-5
-        # The same tokens SHIFT positions later: relative rotation leaves the hidden states alone and turns the keys.
+        # The same tokens SHIFT positions later: a relative rotation keeps the hidden states and rotates the keys.
         if name != "gpt2":
             wanted = turned(key, described["ropes"][layer["rope"]], SHIFT) if layer["rope"] else key.double()
             assert (again[2] - wanted).abs().max() < 1e-4 * key.abs().max()
@@ -147,7 +147,7 @@ def test_described_is_what_the_model_does(name: str, tmp_path: pathlib.Path) -> 
 
 
 def test_traits() -> None:
-    """What each file is in this list for."""
+    """The trait for which each file is in the list."""
 
     def of(name: str, tokens: int | None = None) -> dict[str, Any]:
         fields = HUB[name]

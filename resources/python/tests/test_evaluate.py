@@ -126,7 +126,7 @@ def test_a_simulated_list_says_so(captured: pathlib.Path, tmp_path: pathlib.Path
 def test_marks_and_origin_of_a_list_are_in_the_table(
     captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
 ) -> None:
-    """Which list and seed a row is of, and that its numbers are to be doubted; the latter is printed, too."""
+    """A row's list and seed, and the marks that cast doubt on its numbers; the marks are printed, too."""
     out, table, (plain,) = tmp_path / "c.h5", tmp_path / "t.csv", lists_of(captured, tmp_path, [0.3])
     out.write_bytes((captured / "c.h5").read_bytes())
     data = json.loads(pathlib.Path(plain).read_text())
@@ -248,7 +248,7 @@ def test_what_the_command_refuses(captured: pathlib.Path, tmp_path: pathlib.Path
 
 
 def test_texts_end_where_the_models_own_do() -> None:
-    """Chat models name further tokens that end a text beside the tokenizer's one (Gemma's <end_of_turn>)."""
+    """Chat models have more end tokens than the tokenizer's one (Gemma's <end_of_turn>)."""
     model, ids = tiny_model("llama"), random_ids(24, 5)
     model.generation_config.eos_token_id = None
     tokens, whole = evaluating.CapturedTokens(ids, "", [(20, 24)]), whole_selection(3, 2, 16)

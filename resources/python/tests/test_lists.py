@@ -75,7 +75,7 @@ def test_a_cut_from_outside_serves_lists_without_one(tmp_path: pathlib.Path) -> 
     "policy", ["keydiff@0.1", "snapkv:original_class@0.1", "balancekv:longbench,sink=4,recent=16@0.25", "subgen@0.3"]
 )
 def test_every_form_of_a_list_is_read_alike(policy: str, tmp_path: pathlib.Path) -> None:
-    """Weights and sets of query heads among them."""
+    """With weights and with sets of query heads, too."""
     sample = pathlib.Path(__file__).parents[3] / "sample_data/needle-1k.h5"
     read = []
     for form in ("json", "csv", "h5"):

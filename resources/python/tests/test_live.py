@@ -1,9 +1,6 @@
 """The worker's answers: tensors, losses and text of a context under policies, on every tested architecture.
 
-The ways in which published evictions went wrong (`kvscope-check-press` tries them on presses of others): evicted
-before the same call attends; positions that shrink with the cache; a budget smaller than the prompt; lengths that fit
-no block; one mask for layers of different length; a cache that is not there; the first token of an answer; batches;
-attention sinks.
+test_live_traps.py tries the ways in which published evictions went wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ def read(local: Local, ids: list[int], cut: int, **more: Any) -> dict[str, Any]:
 
 
 def send(local: Local, context: str, selection: RecordedSelection, name: str = "p") -> str:
-    """The recorded selection as the client sends it."""
+    """Sends the recorded selection as the client does; returns its id."""
     rows, kept, numerator, denominator = [], [], [], []
     for (layer, head), chosen in sorted(selection.heads.items()):
         own = chosen.query_heads or {-1: chosen.kept}
@@ -112,7 +109,7 @@ def test_losses_are_those_of_the_dense_pass(name: str, monkeypatch: pytest.Monke
 
 
 def compare(file: Any, other: Any) -> None:
-    """The same names; numbers but for rounding, attributes but for differences of the self-check."""
+    """The same names, the same numbers up to rounding, the same attributes but for self-check and hash."""
     names: list[set[str]] = [set(), set()]
     file.visit(names[0].add), other.visit(names[1].add)
     assert names[0] == names[1]
@@ -128,7 +125,7 @@ def compare(file: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_tensors_are_those_of_a_capture(name: str, tmp_path: pathlib.Path) -> None:
-    """What is saved is what the views get, bit for bit, and, apart from rounding, what kvscope-capture writes."""
+    """The saved tensors are those that views get, bit for bit, and up to rounding those of kvscope-capture."""
     local = opened(name)
     segments = [[0, CUT, "context"], [CUT, BEGIN, "question"], [BEGIN, TOKENS, "answer"]]
     out = tmp_path / "c.h5"
@@ -213,7 +210,7 @@ def as_list(selection: RecordedSelection, capture_hash: str) -> str:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_losses_are_those_of_the_saved_capture_and_list(name: str, tmp_path: pathlib.Path) -> None:
-    """What kvscope-evaluate computes from the files is what the worker said, of every kind of list."""
+    """For every kind of list, kvscope-evaluate computes from the files what the worker answered."""
     local = opened(name)
     segments = [[0, CUT, "context"], [CUT, BEGIN, "question"], [BEGIN, TOKENS, "answer"]]
     answer = read(local, IDS, CUT, segments=segments, capture_to=str(tmp_path / "c.h5"))
@@ -278,7 +275,7 @@ def test_a_model_that_cannot_be_watched_is_not_supported(kind: str, tmp_path: pa
 
 
 def test_a_model_that_fails_its_self_check_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a cut it might not even run (Inkling)."""
+    """Such a model might not even run behind a cut (Inkling)."""
     local = Local()
     local.session.models["m1"] = OpenModel(random_model(unlike_config("phimoe"), 0), LetterTokenizer(), "phimoe", "")
     monkeypatch.setattr(contexts, "ReadContext", lambda *_, **__: pytest.fail("read"))
@@ -363,7 +360,7 @@ def test_selections_come_in_parts_and_stay_within_bounds(monkeypatch: pytest.Mon
     assert not state.parts
     kept = np.packbits(np.ones((1, CUT), bool), axis=1, bitorder="little").tobytes()
     given = {"context_id": context, "rows": [[0, 0]], "generation": 4, "parts": 2, "blobs": about[:1]}
-    for count in range(40):  # uploads that were given up, each of a budget of its own
+    for count in range(40):  # abandoned uploads, each of a budget of its own
         local.ask("selection/set", given | {"name": f"n{count}", "part": 0}, (kept,))
     assert list(state.parts) == ["n36", "n37", "n38", "n39"]
     assert local.refused("selection/set", given | {"name": "n0", "part": 1, "rows": [[0, 1]]}, (kept,)).code == -32602
@@ -396,7 +393,7 @@ def test_tensors_wait_for_credit() -> None:
 
 
 def test_a_stopped_read_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the cancel comes; and the model answers as before."""
+    """Whenever the cancel comes; and the model answers as before."""
     local = opened("llama")
     count, stop_at = 0, 10**6
 

@@ -1,4 +1,4 @@
-"""Which models of the Hub's cache a worker lists: those that lie there whole."""
+"""Which models of the Hub's cache a worker lists: the complete ones."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ from kvscope_press.pruned_context import PrunedContext
 from kvscope_press.recorded_selection import whole_selection
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "phi3-long"])  # whose switch lies within
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "phi3-long"])  # switches RoPE within the text
 def test_what_keeps_everything_is_the_unpruned_model(name: str) -> None:
-    """Bit for bit: losses, and the text that the model's own `generate` writes."""
+    """Losses bit for bit, and the very text that the model's own `generate` writes."""
     local = opened(name)
     context = read(local, IDS, CUT)["context_id"]
     model = local.session.models["m1"].model
@@ -50,7 +50,7 @@ def test_what_keeps_everything_is_the_unpruned_model(name: str) -> None:
 
 
 def test_long_rope_is_chosen_by_the_whole_text() -> None:
-    """Beyond 24 tokens this model rotates all keys otherwise; a context of 19 is then read like the text it begins."""
+    """Beyond 24 tokens this model rotates all keys differently; a context of 19 is rotated as the whole text is."""
     local, ids = opened("phi3-long"), random_ids(44, SEED)
     context = read(local, ids, CUT)["context_id"]
     model = local.session.models["m1"].model
@@ -66,7 +66,7 @@ def test_long_rope_is_chosen_by_the_whole_text() -> None:
     assert answer["full"]["losses"] == pytest.approx(wanted, abs=1e-5)
     given = {"context_id": context, "selection_ids": [None], "question_ids": ids[CUT:40], "max_new": 7}
     assert local.ask("answer/generate", given)["full"]["ids"] == own[0][40:]
-    short = read(local, ids[:22], CUT)  # after a longer one
+    short = read(local, ids[:22], CUT)  # read after a longer one
     with torch.no_grad():
         logits = model(input_ids=prompt[:, :21]).logits[0]
     wanted = torch.nn.functional.cross_entropy(logits, prompt[0, 1:22], reduction="none").tolist()
@@ -78,7 +78,7 @@ def test_long_rope_is_chosen_by_the_whole_text() -> None:
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 @pytest.mark.parametrize("length", [1, 2, 31, 33])
 def test_odd_lengths(name: str, length: int) -> None:
-    """Of the question, of the context (33) and of what is kept (1 token and none)."""
+    """Odd lengths of the question, of the context (33) and of what is kept (1 token and none)."""
     local, cut = opened(name), 33
     ids = random_ids(cut + length + 3, SEED)
     context = read(local, ids, cut)["context_id"]
@@ -198,9 +198,9 @@ def test_chat_prompts_get_the_models_own_answer(tmp_path: pathlib.Path) -> None:
     assert [row["ids"] for row in answer["rows"]] == [own, own] and answer["full"]["text"] == tokenizer.decode(own)
 
 
-@pytest.mark.parametrize("kind", ["llama", "deepseek_v2"])  # whose angles are complex numbers
+@pytest.mark.parametrize("kind", ["llama", "deepseek_v2"])  # DeepSeek-V2 has complex numbers as angles
 def test_texts_of_dynamic_rope_are_the_models_own(kind: str) -> None:
-    """Beyond the trained length its rotation grows with every token, which a pass over many tokens would not do."""
+    """Beyond the trained length the frequencies change with every token, unlike in one pass over many tokens."""
     rope = {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 4.0}
     llama = transformers.LlamaConfig(**COMMON | {"max_position_embeddings": 48}, rope_parameters=rope)
     config = llama if kind == "llama" else unlike_config(kind)

@@ -1,4 +1,4 @@
-"""What a model or a text makes impossible is said in a sentence: too many tokens, numbers that are not finite."""
+"""Errors that a model or a text causes are one sentence: too many tokens, numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REMEDY = "Load the model in bf16 or fp32"
 
 
 def test_more_tokens_than_a_message_takes_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Before their texts are collected."""
+    """They are refused before the texts of the tokens are collected."""
     local = opened("llama")
     opened_models = local.session.models
     opened_models["m1"] = dataclasses.replace(opened_models["m1"], tokenizer=byte_level_tokenizer(tmp_path))
@@ -86,7 +86,7 @@ def test_a_hidden_chunk_whose_loss_is_not_finite_is_named(number: float, monkeyp
 
 
 def rows_of(local: Local, context: str, weights: list[float]) -> list[str]:
-    """Selections of half of the tokens; in the sum above, each weighs as given."""
+    """Selections of half of the tokens; each has the numerator weight that is given."""
     rows = [[layer, head] for layer in range(3) for head in range(2)]
     kept = np.arange(6 * CUT).reshape(6, CUT) % 2 == 0
     ones = np.ones(int(kept.sum()), np.float32)
@@ -111,7 +111,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch, number: float, begin: int, row: in
 def test_a_row_that_overflows_is_no_mean_of_the_tokens_before(
     number: float, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the rows beside it are computed once."""
+    """The other rows keep their results and are computed once."""
     local = opened("llama")
     context = read(local, IDS, CUT)["context_id"]
     chosen = rows_of(local, context, [1.0, 0.5, 0.75])
@@ -156,7 +156,7 @@ def test_weights_that_overflow_are_no_answer() -> None:
 
 
 def test_a_row_that_overflows_later_leaves_the_others_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever row it is, behind its first token."""
+    """Each row in turn overflows behind its first token."""
     local = opened("llama")
     context = read(local, IDS, CUT)["context_id"]
     chosen = rows_of(local, context, [1.0, 0.5, 0.75])
@@ -192,7 +192,7 @@ def test_a_full_cache_that_overflows_is_no_answer(monkeypatch: pytest.MonkeyPatc
 
 
 def test_tokens_that_cannot_be_are_no_part_of_the_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model may give tokens that it never says the logit -inf: they are impossible in both."""
+    """A model may give the logit -inf to tokens that it never writes: they have probability 0 in both rows."""
     local = opened("llama")
     context = read(local, IDS, CUT)["context_id"]
     never = next(token for token in range(97) if token not in ANSWER)

@@ -27,11 +27,11 @@ def test_frames_are_read_as_they_were_written() -> None:
     assert first is not None and second is not None and end is None
     assert json.loads(first[0]) == {"a": "ü{["} and first[1] == [b"", b"12"]
     assert json.loads(second[0]) == {"b": 1} and second[1] == []
-    assert frame({"b": 1}).endswith(b"\n")  # what passes on whole lines passes on the frame
+    assert frame({"b": 1}).endswith(b"\n")  # a relay that passes on whole lines passes on the frame
 
 
 class Counting(io.BytesIO):
-    """Notes the largest size that was asked for."""
+    """Records the largest size that was asked for."""
 
     largest = 0
 
@@ -139,7 +139,7 @@ def test_a_library_that_prints_does_not_reach_the_frames() -> None:
     ("result", "why"), [("{'a': float('nan')}", "JSON compliant"), ("{'a': 'x' * 2**24}", "limits")]
 )
 def test_an_answer_that_cannot_be_sent_is_answered_with_an_error(result: str, why: str) -> None:
-    """Also one of a size that no reader takes; the requests behind it are answered as ever."""
+    """Also an answer larger than any reader accepts; the requests behind it are answered as ever."""
     code = (
         "from kvscope_live import session, __main__;"
         f"session.Session._shutdown = lambda self, request: {result};"
@@ -159,7 +159,7 @@ def test_an_answer_that_cannot_be_sent_is_answered_with_an_error(result: str, wh
 
 
 def test_threads_that_wait_spin_briefly() -> None:
-    """PyTorch reads how its threads wait when it is imported: behind the setting, and never for the banner."""
+    """PyTorch reads the setting when it is imported: that must happen later, and the greeting needs no PyTorch."""
     code = (
         "import os, sys; from kvscope_live import session, __main__;"
         "say = lambda self, request: {'torch': 'torch' in sys.modules, 'wait': os.environ['GOMP_SPINCOUNT']};"
@@ -180,7 +180,7 @@ def test_the_greeting_is_a_line_of_its_own_behind_a_prompt() -> None:
 
 
 def test_the_worker_goes_with_the_process_that_started_it() -> None:
-    """Its input stays open in another process, so that only the parent's death tells."""
+    """The worker's input stays open in another process, so that only the parent's death ends it."""
     read, write = os.pipe()
     code = (
         f"import subprocess, time; p = subprocess.Popen({COMMAND!r}, stdin={read}, stdout=subprocess.DEVNULL);"
@@ -196,7 +196,7 @@ def test_the_worker_goes_with_the_process_that_started_it() -> None:
     starter.stdout.close()
 
     def is_running() -> bool:
-        try:  # its parent may fetch it at any moment
+        try:  # its new parent may reap it at any moment
             return worker.read_text().split(")")[1].split()[0] != "Z"
         except (FileNotFoundError, ProcessLookupError):
             return False

@@ -69,7 +69,7 @@ def test_a_hidden_chunk_is_a_selection_without_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_are_finite_differences(name: str) -> None:
-    """Some attention weights by themselves, in double where the model's experts can be."""
+    """A few weights w, one at a time; in double, except for models whose experts run in float32 only."""
     exact = name not in ("gpt-oss", "deepseek-v3")
     local = opened(name, dtype=torch.float64 if exact else torch.float32)
     context, shape = read(local, IDS, CUT)["context_id"], (3, heads_of(name), CUT)
@@ -137,7 +137,7 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 
 def test_gradients_of_two_askers_take_turns() -> None:
-    """With other numbers of steps, another answer, or the same; each gets what it gets alone."""
+    """They differ in the number of steps or in the answer, or ask for the same; each gets what it gets alone."""
     local, alone = opened("llama"), opened("llama")
     context, other = (read(one, IDS, CUT)["context_id"] for one in (local, alone))
     asked = [(3, ANSWER), (4, ANSWER), (3, ANSWER[1:]), (3, ANSWER)]
@@ -172,7 +172,7 @@ def test_a_gradient_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch) ->
     falling, calls = importance._falling, iter(range(9))
 
     def stopping(*of: Any) -> torch.Tensor:
-        if next(calls) == 2:  # behind two of three layers
+        if next(calls) == 2:  # after two of three layers
             raise Stopped
         return falling(*of)
 
@@ -206,7 +206,7 @@ def test_a_stopped_gradient_leaves_the_model_as_it_was(monkeypatch: pytest.Monke
 
 
 def test_scores_find_the_needle() -> None:
-    """On the shipped model, which is sure of its answer: the digits that it copies rank first."""
+    """On the shipped model, which is sure of its answer, the digits that it copies rank first."""
     text = (ROOT / "sample_data/genesis.txt").read_text(encoding="utf-8")
     pieces = [
         ("context", text[:1500]),

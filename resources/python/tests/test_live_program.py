@@ -1,4 +1,4 @@
-"""`kvscope live` with the real worker: its numbers against the same lists, taken from the capture it has written.
+"""`kvscope live` with the real worker: its numbers against those of the same lists on the capture that it wrote.
 
 Needs the weights (sample_data/tinylm, or KVSCOPE_TINYLM names their folder) and the built program (KVSCOPE_PROGRAM).
 """
@@ -103,7 +103,7 @@ def test_losses_are_those_of_the_saved_capture(live: tuple[pathlib.Path, dict[st
 
 
 def test_what_the_answer_needs_is_in_the_table(live: tuple[pathlib.Path, dict[str, Any], str]) -> None:
-    """Whoever keeps everything keeps every chunk and loses nothing; BalanceKV's weighted lists have no prediction."""
+    """A policy that keeps everything keeps every chunk and loses nothing; weighted lists have no prediction."""
     chunks, exact = live[1]["chunks"], live[1]["rows"][-1]
     rises = [chunk["rise"] for chunk in chunks]
     assert max(rises) > 0.01 and all(np.isfinite(rises))

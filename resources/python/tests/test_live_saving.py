@@ -1,4 +1,4 @@
-"""A context that was read is saved as a capture from what the worker holds."""
+"""A context that was read is saved as a capture, from the tensors that the worker holds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def full(local: Local, context: str) -> Any:
 def test_it_is_the_capture_that_reading_writes(
     name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without another run of the model, also after answers."""
+    """It is written without another run of the model, also after answers."""
     local = opened(name)
     answer = read(local, IDS, CUT, segments=SEGMENTS, capture_to=str(tmp_path / "read.h5"))
     full(local, answer["context_id"])
@@ -63,7 +63,7 @@ def dynamic_rope() -> Any:
 
 @pytest.mark.parametrize("name", ["phi3-long", "dynamic"])
 def test_a_longer_context_changes_no_frequencies(name: str, tmp_path: pathlib.Path) -> None:
-    """LongRoPE and dynamic RoPE rotate a long text otherwise; the first context keeps what it was rotated with."""
+    """LongRoPE and dynamic RoPE rotate a long text differently; the first context keeps its own frequencies."""
     local = opened("phi3-long")
     if name == "dynamic":
         local.session.models["m1"] = OpenModel(dynamic_rope(), LetterTokenizer(), name, "")
@@ -80,7 +80,7 @@ def test_a_longer_context_changes_no_frequencies(name: str, tmp_path: pathlib.Pa
 
 
 def test_a_stopped_one_leaves_no_file_and_the_context(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the cancel comes, while the hash is computed too."""
+    """Whenever the cancel comes, even while the hash is computed."""
     local = opened("llama")
     context = read(local, IDS, CUT)["context_id"]
     before, stages, stop_at = full(local, context), [""], 10**6

@@ -1,4 +1,4 @@
-"""What the worker does not compute twice, and drafts: they change the number of passes and nothing else."""
+"""Caches and drafts of the worker: they change the number of passes and nothing else."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def test_only_the_pane_that_changed_is_computed(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "gpt2"])
 def test_the_kernel_over_kept_rows_changes_no_loss(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ragged heads and heads of a group apart: with room for the tokens behind the cut or not, in parts or at once."""
+    """Ragged heads and sets of query heads, with room for the tokens behind the cut or not, in parts or at once."""
     asking = Asking(name)
     kinds = ["plain"] if name == "gpt2" else ["plain", "query_heads"]
     chosen: list[str | None] = [asking.select(kind, seed) for seed in (1, 2) for kind in kinds]
-    monkeypatch.setattr(selections_module, "MOST_ROWS", 0)  # masked in place
+    monkeypatch.setattr(selections_module, "MOST_ROWS", 0)  # evicted rows are masked in place
     wanted, texts = asking.score(chosen), asking.generate(chosen)
     monkeypatch.setattr(selections_module, "MOST_ROWS", 1000)
     taken, fused = [], attend_behind._fused
@@ -117,7 +117,7 @@ def test_the_question_is_read_once_for_losses_and_text(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt-oss", "gpt2"])
 def test_drafts_change_no_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Right, right up to a token, wrong, short and long ones, in rows beside each other."""
+    """Drafts that are right, right up to a token, wrong, short and long, in rows beside each other."""
     asking, passes = Asking(name), Passes(monkeypatch)
     chosen: list[str | None] = [asking.select("plain", seed) for seed in range(5)]
     monkeypatch.setattr(asking.answers, "_draft", lambda *_: [])
@@ -137,7 +137,7 @@ def test_drafts_change_no_text(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(asking.answers, "_draft", draft)
         assert asking.generate(chosen) == texts
         counts.append([tokens for rows, tokens in passes.since() if rows == 5])
-    if name == "llama":  # whose logits are nowhere close
+    if name == "llama":  # its logits are nowhere close
         assert counts[0] == [len(QUESTION), MOST - 1] and counts[1] == [len(QUESTION), MOST - 1] + [1] * (MOST - 5)
     monkeypatch.setattr(writing, "MARGIN", 1e9)  # never sure: a pass over one token decides
     asking.forget()
@@ -150,7 +150,7 @@ def test_drafts_change_no_text(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt-oss", "gpt2"])
 def test_guesses_from_the_prompt_change_no_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A prompt in which the texts stand saves passes; one in which they go on otherwise changes nothing."""
+    """A prompt that contains the texts saves passes; one in which they continue differently changes nothing."""
     asking, passes = Asking(name), Passes(monkeypatch)
     chosen: list[str | None] = [asking.select("plain", seed) for seed in range(5)]
     monkeypatch.setattr(asking.answers, "_draft", lambda *_: [])
@@ -173,7 +173,7 @@ def test_guesses_from_the_prompt_change_no_text(name: str, monkeypatch: pytest.M
     asking.forget()
     asking.generate([None])
     written = asking.local.session.contexts[asking.context].selections[str(chosen[1])]
-    asking.answers._drafts.append(("another question", written, texts[0]))  # stands in for the prompt
+    asking.answers._drafts.append(("another question", written, texts[0]))  # takes the place of the prompt
     passes = Passes(monkeypatch)
     assert asking.generate(chosen[:1]) == texts[:1]
     assert name != "llama" or len(passes.since()) <= MOST // 2
@@ -226,7 +226,7 @@ def test_samples_have_no_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stopped_round_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever it stops: what comes next is what would have come."""
+    """Wherever it stops, the next round gives what it would have given."""
     asking = Asking("llama")
     chosen: list[str | None] = [asking.select("plain", seed) for seed in range(2)]
     rows, texts = asking.score(chosen), asking.generate(chosen)
@@ -253,7 +253,7 @@ def test_a_stopped_round_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_logits_of_many_policies_are_made_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long answer in a large vocabulary would take gigabytes for each of them."""
+    """A long answer in a large vocabulary would take gigabytes for each policy."""
     asking = Asking("llama")
     chosen: list[str | None] = [asking.select("plain", seed) for seed in range(5)]
     losses, texts = [row["losses"] for row in asking.score(chosen)], asking.generate(chosen)
@@ -273,7 +273,7 @@ def test_logits_of_many_policies_are_made_in_groups(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_stands_behind_the_cut_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of all tokens so far, and not those of every block of a long tail too."""
+    """Keys of the tokens so far are held once, and not once more for every block of a long tail."""
     local, alive, held = opened("llama"), [], []
     extend_rows = CachedContext.extend_rows
 

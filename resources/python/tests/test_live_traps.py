@@ -1,4 +1,4 @@
-"""The ways in which published evictions went wrong, each as a test of the worker; the names say whose bug it was.
+"""The ways in which published evictions went wrong, each as a test of the worker; docstrings say whose bug it was.
 
 `kvscope-check-press` (test_check_press.py) tries the same mistakes on presses of others.
 """
@@ -26,7 +26,7 @@ LAYERS = 3
 
 
 def own_losses(local: Local, ids: list[int], begin: int, allowed: Any = None) -> list[float]:
-    """Of ids[begin:] by the model's own forward; `allowed` [n, n]: a mask of all heads in place of its own."""
+    """Losses of ids[begin:] by the model's own forward; `allowed` [n, n] replaces its mask, in all heads."""
     model = local.session.models["m1"].model
     given: dict[str, Any] = {} if allowed is None else {"attention_mask": allowed[None, None]}
     with torch.no_grad(), attention_implementation(model, "sdpa" if allowed is None else "eager"):
@@ -35,7 +35,7 @@ def own_losses(local: Local, ids: list[int], begin: int, allowed: Any = None) ->
 
 
 def select(local: Local, context: str, kept: np.ndarray, name: str = "p") -> str:
-    """`kept` [layers, heads, n]."""
+    """Sends the selection `kept` [layers, heads, n]; returns its id."""
     rows = [[layer, head] for layer in range(kept.shape[0]) for head in range(kept.shape[1])]
     return str(local.select(context, rows, kept.reshape(len(rows), -1), name=name)["selection_id"])
 
@@ -95,9 +95,9 @@ def test_lengths_fit_no_block(length: int) -> None:
 
 @pytest.mark.parametrize("name", ["llama", "gemma3", "gpt-oss"])
 def test_layers_have_different_lengths(name: str) -> None:
-    """transformers 35168, VeloxQuant-MLX 390: one mask for all layers. A budget of its own for each, many queries.
+    """transformers 35168, VeloxQuant-MLX 390: one mask for all layers. Here each layer has its own budget.
 
-    As PyramidKV's, and with a layer that keeps everything; layers with windows and sinks among them.
+    Budgets as PyramidKV's, and some with a layer that keeps everything; several queries; windows and sinks, too.
     """
     local = opened(name)
     context = read(local, IDS, CUT)["context_id"]
@@ -119,7 +119,7 @@ def test_layers_have_different_lengths(name: str) -> None:
 
 
 def test_the_cache_is_there_and_small() -> None:
-    """kvpress 147: `if cache:` is false for an empty one, so a method ran without any. Rows and bytes are counted."""
+    """kvpress 147: `if cache:` is false for an empty cache, so a method ran without. Rows and bytes are counted."""
     assert not DynamicCache() or DynamicCache().get_seq_length() == 0
     local = opened("llama")
     context = read(local, IDS, CUT)["context_id"]
@@ -134,7 +134,7 @@ def test_the_cache_is_there_and_small() -> None:
 
 
 def test_a_context_is_read_in_one_piece() -> None:
-    """A prefill in chunks does not let the scores of early chunks see later queries. Here no query is missing."""
+    """In a prefill in chunks, scores of early chunks never see later queries. Here no query is missing."""
     local = opened("llama")
     answer = read(local, IDS, CUT)
     assert [layer["queries"] for layer in answer["info"]["layers"]] == [TOKENS] * LAYERS
@@ -165,7 +165,7 @@ def test_what_a_policy_protects_is_what_the_client_says() -> None:
 
 
 def test_ties_in_sixteen_bits_are_not_decided_here() -> None:
-    """kvpress scored in bfloat16, where most tie. Tensors go to the client as they are; it decides in float32."""
+    """kvpress scored in bfloat16, where most scores tie. The client gets tensors as they are and scores in float32."""
     local = opened("llama", dtype=torch.bfloat16)
     context = read(local, IDS, CUT)["context_id"]
     key = local.session.contexts[context].context.calls[0].key
@@ -174,7 +174,7 @@ def test_ties_in_sixteen_bits_are_not_decided_here() -> None:
 
 
 def test_rows_of_a_batch_are_those_of_one() -> None:
-    """Many presses look at row 0 of a batch, or at padding. Rows of very different length, each as if alone."""
+    """Many presses look at row 0 of a batch, or at padding. Here rows of very different length are as if alone."""
     local = opened("mistral")
     context = read(local, IDS, CUT)["context_id"]
     names = []
@@ -190,7 +190,7 @@ def test_rows_of_a_batch_are_those_of_one() -> None:
 
 
 def test_sinks_stay_in_the_denominator() -> None:
-    """gpt-oss: a logit of each head without a token. Without any token of the context, sink and tail are left."""
+    """gpt-oss: each head has a logit without a token. With all of the context evicted, sink and tail remain."""
     local = opened("gpt-oss")
     context = read(local, IDS, CUT)["context_id"]
     none = select(local, context, np.zeros((LAYERS, 2, CUT), bool))
@@ -208,7 +208,7 @@ def test_sinks_stay_in_the_denominator() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt-oss"])
 def test_layers_that_two_policies_leave_whole_are_shared(name: str) -> None:
-    """Both evict in the middle layer alone; sinks are logits of the model's own query heads."""
+    """Both evict in the middle layer alone; the sinks belong to the model's own query heads."""
     local, rng = opened(name), np.random.default_rng(3)
     context, heads = read(local, IDS, CUT)["context_id"], heads_of(name)
     rows = [[1, head] for head in range(heads)]

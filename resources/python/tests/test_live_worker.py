@@ -43,7 +43,7 @@ class Opened(Worker):
         return {"context_id": self.context["context_id"], "question_ids": ids[cut:begin], "answer_ids": ids[begin:]}
 
     def until(self, *notices: str) -> dict[str, Any]:
-        """The next notification of one of these methods; what comes before it is noted."""
+        """The next notification of one of these methods; messages before it are kept in `notes`."""
         while (message := self.message()).get("method") not in notices:
             self.notes.append(message)
         return message
@@ -105,7 +105,7 @@ def test_the_latest_generation_wins(worker: Opened) -> None:
 
 
 def test_signs_of_life_come_while_it_computes(worker: Opened) -> None:
-    """One comes every two seconds, in which a quick machine ends the first of these."""
+    """A sign comes every two seconds; a quick machine may finish the first of these reads in that time."""
     reads = range(300, 304)
     for number in reads:
         worker.send("context/read", LONG, number)
@@ -125,7 +125,7 @@ def test_the_end_of_the_stream_ends_it_at_work() -> None:
 
 @pytest.mark.parametrize("is_raw", [False, True])
 def test_a_terminal_is_refused(is_raw: bool) -> None:
-    """docker exec -t keeps it open when its client is gone: a worker would wait in the container for ever."""
+    """docker exec -t keeps the terminal open when its client is gone: the worker would wait forever."""
     control, terminal = pty.openpty()
     if is_raw:
         tty.setraw(terminal)
@@ -148,7 +148,7 @@ def used(process: int) -> tuple[int, int]:
 
 
 def test_a_slider_that_moves_for_long_leaves_nothing_behind(worker: Opened) -> None:
-    """Each round keeps other tokens; every fourth is given up for the next one. KVSCOPE_SLIDER_MOVES of them."""
+    """Each of KVSCOPE_SLIDER_MOVES rounds keeps other tokens; every fourth is abandoned for the next one."""
     rounds = min(int(os.environ.get("KVSCOPE_SLIDER_MOVES", "24")), 10_000)
     cut, rng = worker.prompt["cut"], np.random.default_rng(1)
     asked = worker.question()

@@ -154,7 +154,7 @@ def test_an_interrupted_capture_goes_on_behind_the_last_attending_layer(kind: st
 
 
 def test_the_projection_behind_a_gate_is_refused(tmp_path: pathlib.Path) -> None:
-    """What a gate makes of an error no capture tells; where nothing lies between, the projection is stored."""
+    """No capture shows what a gate does to an error; where nothing lies between, the projection is stored."""
     with pytest.raises(CaptureError, match="layers 1, 3: a gate or a norm lies between attention and the output proj"):
         capture_prompt(mixed_model("qwen3_next"), prompt_of(), tmp_path / "c.h5", CaptureOptions(o_proj=True))
     assert list(tmp_path.iterdir()) == []
@@ -199,7 +199,7 @@ def test_a_layer_without_keys_cannot_be_asked_for(tmp_path: pathlib.Path) -> Non
 def test_layers_that_the_configuration_names_otherwise_are_refused(
     said: list[int], named: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A layer that may attend unseen is never left out silently."""
+    """A layer that may attend unobserved is never left out silently."""
     monkeypatch.setattr(self_check, "attending_layers", lambda _: said)
     with pytest.raises(
         CaptureError, match=f"attention was seen in layers 1, 3, keys and values should be in {named}. "
@@ -208,7 +208,7 @@ def test_layers_that_the_configuration_names_otherwise_are_refused(
 
 
 def test_a_layer_that_attends_twice_is_refused(tmp_path: pathlib.Path) -> None:
-    """As those of LongCat-Flash do."""
+    """The layers of LongCat-Flash attend twice."""
     model = mixed_model("bitnet")
     attention = model.model.layers[1].self_attn
     once = attention.forward
@@ -323,7 +323,7 @@ def test_a_decoder_counts_its_own_layers_and_heads(tmp_path: pathlib.Path, capsy
 def test_lists_of_a_hybrid_are_not_measured(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Said before the model is loaded."""
+    """The error comes before the model is loaded."""
     capture_tiny(tmp_path, mixed_model("lfm2"))
     kept = [{"layer": layer, "kv_head": head, "kept": [0, 3]} for layer in (1, 2) for head in range(2)]
     monkeypatch.setattr(evaluating, "load_model", lambda *_: pytest.fail("the model was loaded"))
@@ -341,6 +341,6 @@ def test_chosen_tokens_are_refused_by_the_kind_of_their_layers() -> None:
 
 
 def test_hybrids_are_not_described() -> None:
-    """Whose imported tensors would be looked for in every layer."""
+    """An import would look for their tensors in every layer."""
     with pytest.raises(CaptureError, match="lfm2: there are no keys and values in layer 0 of 3. Capture the prompt"):
         describe(mixed_model("lfm2").config)

@@ -165,7 +165,7 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     ],
 )
 def test_a_model_that_goes_on_otherwise_behind_a_shorter_cache_is_refused(kind: str, heads: int, reason: str) -> None:
-    """Its first 512 losses are right, so that no self-check of a longer context would tell."""
+    """Its first 512 losses are right, so that the self-check of a longer context would pass."""
     model = random_model(unlike_config(kind), 0)
     with pytest.raises(CaptureError, match=reason):
         PrunedContext(model, random_ids(TOKENS, SEED), whole_selection(3, heads, CUT))
@@ -182,7 +182,7 @@ def test_a_hybrid_model_of_attention_alone_is_pruned() -> None:
 
 
 def test_a_shortened_cache_of_a_sliding_layer_is_refused() -> None:
-    """Its slots are no positions; a window longer than the longest prompt changes nothing."""
+    """Slots of a shortened cache are no positions; a window longer than the longest prompt changes nothing."""
     gemma, mistral = tiny_model("gemma3").config, tiny_model("mistral").config
     refuse_window(gemma, 1, "list.json")  # a global layer
     refuse_window(tiny_model("llama").config, 0, "list.json")

@@ -46,7 +46,7 @@ def test_commands_of_this_package_are_named(command: str, tmp_path: pathlib.Path
 
 @needs_program
 def test_sliding_layers_are_left_whole(tmp_path: pathlib.Path) -> None:
-    """Gemma 3: layers 0 and 2 slide; the list keeps all of them, and the loss is that of the pruned layer alone."""
+    """Gemma 3: layers 0 and 2 slide; the list keeps them whole, and the loss is that of pruning layer 1 alone."""
     prompt, model = Prompt(LetterTokenizer()), tiny_model("gemma3")
     prompt.ids = random_ids(40, seed=3)
     out = tmp_path / "c.h5"

@@ -52,7 +52,7 @@ def test_token_bytes_concatenate_to_the_text(kind: str, tmp_path: pathlib.Path) 
 
 
 def test_added_tokens_are_the_texts_that_were_added(tmp_path: pathlib.Path) -> None:
-    """Those that are not special too, like DeepSeek's beginning of a tool's call; Gemma's are still spaces."""
+    """Even those that are not special, like DeepSeek's start of a tool call; added spaces (Gemma) stay spaces."""
     tokenizer, pieces = byte_level_tokenizer(tmp_path), sentencepiece_like_tokenizer()
     pieces.add_tokens(["\u2581\u2581"])
     assert TokenBytes(pieces)(pieces.convert_tokens_to_ids("\u2581\u2581")) == b"  "
@@ -77,7 +77,7 @@ def space_before_tokenizer(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["prepend", "first", "always"])
 def test_no_space_is_put_between_pieces(kind: str) -> None:
-    """The model reads the text as it was written, whatever is marked in it."""
+    """The model reads the text as it was written, whatever parts of it are marked."""
     tokenizer = space_before_tokenizer(kind)
     prompt = question_prompt(tokenizer, "Ann: the key is 42. Bye", 200, ["key is 42"], "\nQ: key?\nA:", " 42")
     token_bytes = TokenBytes(tokenizer)

@@ -16,7 +16,7 @@ from kvscope_capture.command import main, revision_of
 def test_the_commit_of_the_hub_is_kept(
     captured: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Of the copy in the cache; a capture that does not say its commit counts as one of it, another commit does not."""
+    """The commit of the copy in the cache; a capture that states none is accepted, one of another commit is not."""
     cache, commits, out = tmp_path / "hub", ("a" * 40, "b" * 40), tmp_path / "c.h5"
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)

@@ -1,4 +1,4 @@
-"""The prompts of the sample captures: fixed, well marked, and those that are shipped."""
+"""The prompts of the sample captures: always the same, marked correctly, and equal to the shipped ones."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 
 def closed(schema: Any) -> Any:
-    """No keys but those that are named: what the program writes must be described, what others add need not be."""
+    """The schema without further keys: all that the program writes must be described, unlike what others add."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -78,7 +78,7 @@ def test_lists(name: str, tmp_path: pathlib.Path) -> None:
     assert errors("list", data) == []
     texts = [value for value in data["parameters"].values() if isinstance(value, str)]
     assert not any(value.isdigit() or value in ("true", "false") for value in texts)
-    (tmp_path / "l.json").write_text(text)  # the Python reader has the texts that the policy was typed with
+    (tmp_path / "l.json").write_text(text)  # the Python reader gives texts as typed
     read = read_selection(tmp_path / "l.json")
     assert {type(value) for value in read.parameters.values()} <= {str}
     texts_of = {key: v if isinstance(v, str) else json.dumps(v) for key, v in data["parameters"].items()}

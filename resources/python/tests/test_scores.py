@@ -176,7 +176,7 @@ def test_a_model_is_recognised_by_its_keys(
 def test_a_model_runs_in_the_type_that_was_captured(
     asked: str | None, capture: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A router chooses other experts in another type, and the right model's keys are then others."""
+    """In another type a router chooses other experts, and the right model then has other keys."""
     with h5py.File(capture, "a") as file:
         file.attrs["self_check"] = json.dumps({"model_dtype": "bfloat16"})
     ran: list[str] = []

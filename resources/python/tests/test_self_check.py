@@ -48,7 +48,7 @@ def test_every_tested_architecture_passes(name: str, dtype: torch.dtype, tmp_pat
 
 
 def changed(**fields: Any) -> Callable[..., AttentionCall]:
-    """The call as a tool would see it that does not know what `fields` say."""
+    """The call as a tool would record it that gets `fields` wrong."""
     original = AttentionCall.of.__func__  # type: ignore[attr-defined]
     return classmethod(lambda cls, *args: dataclasses.replace(original(cls, *args), **fields))  # type: ignore[return-value]
 
@@ -123,7 +123,7 @@ def test_a_wrong_layout_of_the_rotation_is_found(
 def test_losses_of_other_logits_are_found_at_the_end(
     name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plain output embedding, without the model's scale or cap: what an older tool took."""
+    """Logits by the output embedding alone, without the model's scale or cap, as an older tool computed them."""
     monkeypatch.setattr(streaming, "logits_of", lambda model, hidden: model.get_output_embeddings()(hidden).float())
     with pytest.raises(CaptureError, match="the loss computed from the captured tensors is not the model's"):
         capture_prompt(tiny_model(name), prompt_of(), tmp_path / "c.h5")
@@ -203,7 +203,7 @@ def test_the_sinks_of_gpt_oss_are_stored(tmp_path: pathlib.Path) -> None:
 
 
 def test_an_output_embedding_that_is_called_decoder_is_passed_over(tmp_path: pathlib.Path) -> None:
-    """ModernBERT's; its decoder is the model behind it."""
+    """In ModernBERT; the decoder that is meant is its base model."""
     capture_prompt(random_model(unlike_config("modernbert-decoder"), 0), prompt_of(), tmp_path / "c.h5")
     assert {check["outcome"] for check in checks_of(tmp_path / "c.h5").values()} == {"passed"}
 

@@ -109,7 +109,7 @@ def test_query_heads_keep_sets_of_their_own(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("name", ["gpt-oss", "gemma2"])
 def test_a_policy_is_given_what_the_layer_has(name: str, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its window, its cap and its sinks, which decide what a query attends to."""
+    """The layer's window, cap and sinks, which decide what a query attends to."""
     kvscope = pytest.importorskip("kvscope", reason="the module kvscope is not on the path")
     import retrieval
 

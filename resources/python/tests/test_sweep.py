@@ -41,7 +41,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def script(path: pathlib.Path, lines: str) -> str:
-    """A program that stands for kvscope."""
+    """A program that takes the place of kvscope."""
     path.write_text(f"#!/bin/sh\n{lines}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
@@ -58,7 +58,7 @@ def test_a_worker_that_dies_is_replaced(
 ) -> None:
     expected, out = tmp_path / "expected.json", tmp_path / "t.json"
     subprocess.run([program, "sweep", CAPTURE, *SWEEP, "--out", str(expected)], check=True)
-    marker = tmp_path / "killed"  # whoever runs the first task dies of it
+    marker = tmp_path / "killed"  # made by the first task, which kills its worker
     kills = f'case "$1" in sweep) mkdir {marker} 2>/dev/null && kill -9 $PPID;; esac; exec {program} "$@"'
     monkeypatch.setenv("KVSCOPE_PROGRAM", script(tmp_path / "kvscope", kills))
     assert command.main([CAPTURE, *SWEEP, *cluster, "--out", str(out)]) == 0
@@ -168,7 +168,7 @@ def test_a_signal_is_tried_again_and_another_file_is_another_task(program: str, 
 
 @pytest.mark.parametrize("name", ["run=1@2.scores.h5", "a, b.h5", 'q"x.h5', "tau=1:x.h5"])
 def test_another_file_of_scores_is_another_task(name: str, tmp_path: pathlib.Path) -> None:
-    """Whatever separators of a policy its path holds; a data set inside it is named behind the path."""
+    """The path may hold separators of a policy; a data set inside the file is named behind the path."""
     folder = tmp_path / "x=1"
     folder.mkdir()
     path = folder / name

@@ -51,9 +51,9 @@ def test_the_full_cache_is_the_unpruned_model(model: Any, tmp_path: pathlib.Path
 
 @pytest.mark.parametrize("policy", ["keydiff", "snapkv", "key_norm", "tova", "streaming_llm"])
 def test_losses_agree_with_kvpress(policy: str, model: Any, tmp_path: pathlib.Path) -> None:
-    """The shipped rows were measured by kvpress's own presses on their own float keys; the variants choose alike.
+    """The shipped rows were measured with kvpress's own presses on float keys; KVScope's variants choose alike.
 
-    Left are the 16-bit keys of the capture, which may swap tokens of nearly equal score.
+    What may differ: the capture's 16-bit keys can swap tokens of nearly equal score.
     """
     with h5py.File(SAMPLES / "needle-1k.h5") as file:
         rows = file[f"calibration/{policy}/kvpress"][()]

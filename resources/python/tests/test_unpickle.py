@@ -1,4 +1,4 @@
-"""Pickles become tensors that the program opens; what is no plain tensor is refused."""
+"""Pickles become tensors that the program opens; everything but plain tensors is refused."""
 
 import os
 import pathlib

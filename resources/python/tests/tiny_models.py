@@ -130,8 +130,8 @@ CONFIGS: dict[str, Any] = {
 }
 
 
-# Of these some layers attend and the others are recurrent or convolutions, or a gate or a norm follows attention, or
-# the modules have other names than in most models (Moshi, CTRL).
+# In these models only some layers attend (the others are recurrent or convolutions), or a gate or a norm follows
+# attention, or the modules have other names than in most models (Moshi, CTRL).
 FOUR = COMMON | dict(num_hidden_layers=4)
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
 SECOND = dict(layer_types=["linear_attention", "full_attention"] * 2)
@@ -188,7 +188,7 @@ MIXED: dict[str, dict[str, Any]] = {
 
 
 def config_of(kind: str, sizes: dict[str, Any]) -> Any:
-    """The test is skipped where this version of Transformers has no such architecture."""
+    """The configuration; skips the test where this version of Transformers has no such architecture."""
     from transformers import CONFIG_MAPPING
 
     if kind not in CONFIG_MAPPING:
@@ -275,7 +275,7 @@ def random_model(config: Any, seed: int) -> Any:
 
 
 class LetterTokenizer:
-    """A tokenizer with one token a character, byte-level, BOS first; enough for prompts of the tests."""
+    """A tokenizer with one token a character, BOS first; enough for prompts of the tests."""
 
     all_special_tokens = ["<bos>"]
 
