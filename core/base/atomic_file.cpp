@@ -58,9 +58,9 @@ std::string temporaryBeside(const fs::path& target) {
     return (target.parent_path() / name).string();
 }
 
-/// Removes the temporary files of processes that were killed: nobody locks them any more.
+/// Removes the temporary files of processes that were killed: no process holds their locks any more.
 void removeLeftovers(const fs::path& folder) {
-    // As made above. Never destroyed: a thread may still write while the process exits.
+    // Names as temporaryBeside makes them. Never destroyed: a thread may still write while the process exits.
     static const auto& kTemporary = *new std::regex(R"(\..*\.part-[0-9]+-[0-9]+(\..*)?)");
     std::error_code failed;
     for (fs::directory_iterator at(folder.empty() ? fs::path(".") : folder, failed), end; !failed && at != end;
@@ -91,7 +91,7 @@ bool isDeviceOrPipe(const std::string& path) {
 
 /// The end of a chain of links, whether or not it exists.
 std::string followed(const std::string& path) {
-    constexpr int kMostLinks = 40; // as the kernel
+    constexpr int kMostLinks = 40; // as in the kernel
     std::error_code failed;
     fs::path at = path;
     for (int links = 0; fs::is_symlink(at, failed); ++links) {
@@ -143,7 +143,7 @@ void AtomicFile::create() {
 AtomicFile::~AtomicFile() {
     if (m_descriptor >= 0) ::close(m_descriptor);
     if (m_temporary.empty()) return;
-    // HDF5 keeps a file open that it could not flush.
+    // HDF5 keeps a file open that it could not flush, so unlinking alone would not free its disk space.
     [[maybe_unused]] const int emptied = ::truncate(m_temporary.c_str(), 0);
     ::unlink(m_temporary.c_str());
 }
@@ -152,7 +152,7 @@ void AtomicFile::commit() {
     if (::fsync(m_descriptor) != 0) refuseWrite(m_path, errno);
     if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0) refuseWrite(m_path, errno);
     m_temporary.clear();
-    // The rename survives a power cut only after the folder is flushed; file systems that cannot do this lose nothing.
+    // The rename survives a power cut only after the folder is flushed. Not every file system can do this: no Error.
     const fs::path folder = fs::path(m_target).parent_path();
     const Descriptor directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() >= 0) static_cast<void>(::fsync(directory.get()));
@@ -194,7 +194,7 @@ std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
     const auto refuse = [&](int error) {
         throw Error({"cannot read the file: " + std::generic_category().message(error), "", "", path});
     };
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); // a pipe in its place waits not
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); // does not wait for a pipe
     if (file.get() < 0) refuse(errno);
     std::string content;
     std::string block(std::size_t{1} << 16, '\0');

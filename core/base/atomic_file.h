@@ -24,24 +24,24 @@ public:
 
     const std::string& path() const { return m_path; } ///< as typed, for messages
     const std::string& temporaryPath() const { return m_temporary; }
-    void commit(); ///< throws Error; the temporary file is gone afterwards in any case
+    void commit(); ///< throws Error; the destructor then removes the temporary file
 
 private:
     void create();
     std::string m_path, m_target, m_temporary;
-    int m_descriptor = -1;                         ///< of the temporary file, locked: it is in use
+    int m_descriptor = -1;                         ///< of the temporary file; its lock shows that the file is in use
     std::optional<RemovedOnTermination> m_removal; ///< of the temporary file
 };
 
-/// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error: on a full
-/// disk, for example, nothing half-written stays behind.
+/// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error, for example on
+/// a full disk; no half-written file stays behind.
 void writeFileAtomically(const std::string& path, std::string_view content);
 
-/// Throws Error where writeFileAtomically could not even begin; leaves nothing behind. For refusing before long work.
+/// Throws Error if writeFileAtomically could not begin, so that a path is refused before long work. Leaves no file.
 void checkCanWrite(const std::string& path);
 
-/// Throws Error where `path` is a folder, a pipe, a socket or a device: nothing that reads it could be sure to come
-/// back. Never waits. Says nothing of a file that is missing.
+/// Throws Error where `path` is a folder, a pipe, a socket or a device, from which a reader may wait without end. Never
+/// blocks itself. Accepts a path that does not exist.
 void checkIsFile(const std::string& path);
 
 /// The whole file. Throws Error for a missing or unreadable file, for one larger than `maxBytes` and for what

@@ -54,7 +54,7 @@ public:
     }
 
 private:
-    /// Steps count from 0 each and workers report out of order; the reported value only grows.
+    /// Every step counts from 0, and workers report out of order; the reported value only grows.
     static Report rising(Report report) {
         struct State {
             std::mutex mutex;

@@ -7,17 +7,17 @@
 
 namespace kvscope {
 
-/// A shared value that is made when it is first read, by whichever thread. Read it once and keep the reference in a
-/// loop.
+/// A shared value that is made when it is first read, by whichever thread. Dereference it once before a loop, and keep
+/// the reference.
 template <class Value> class Deferred {
 public:
     using Pointer = std::shared_ptr<const Value>;
 
-    Deferred() = default; ///< nothing: false
+    Deferred() = default; ///< holds nothing and converts to false
     explicit Deferred(std::function<Pointer()> make) : m_state(std::make_shared<State>()) {
         m_state->make = std::move(make);
     }
-    /// A value that is there.
+    /// A value that exists already.
     template <class Own> Deferred(std::shared_ptr<Own> value) {
         if (!value) return;
         m_state = std::make_shared<State>();
@@ -28,7 +28,7 @@ public:
     const Value& operator*() const {
         std::call_once(m_state->once, [state = m_state.get()] {
             state->value = state->make();
-            state->make = nullptr; // with what it holds
+            state->make = nullptr; // frees what it captured
         });
         return *m_state->value;
     }

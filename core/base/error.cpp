@@ -1,4 +1,4 @@
-// One type for everything a user or a file can cause; its text is put together here and nowhere else.
+// One type for every error that a user or a file can cause; its text is put together here and nowhere else.
 #include "core/base/error.h"
 
 #include "core/base/one_line.h"

@@ -5,8 +5,8 @@
 
 namespace kvscope {
 
-/// An error that a user or a file can cause; bugs of the program are assertions instead. what() reads "sentence. place:
-/// remedy. path".
+/// An error that a user or a file can cause; bugs of the program are assertions instead. what() reads
+/// "sentence (place). remedy: path".
 class Error : public std::runtime_error {
 public:
     struct Parts {

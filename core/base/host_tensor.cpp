@@ -1,4 +1,4 @@
-// Sizes of tensors: nothing but small arithmetic.
+// Arithmetic on the sizes of tensors.
 #include "core/base/host_tensor.h"
 
 #include <algorithm>

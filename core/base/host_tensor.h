@@ -30,7 +30,7 @@ enum class StoredType : std::uint8_t { Bfloat16, Float16, Float32 };
 struct HostTensor {
     Shape shape;
     std::vector<float> data;                 ///< size shape.count()
-    StoredType stored = StoredType::Float32; ///< 16 bits: every number is one of that type, so narrowing loses nothing
+    StoredType stored = StoredType::Float32; ///< a 16-bit type: it holds every number exactly, so narrowing is exact
 
     bool empty() const { return data.empty(); }
 };

@@ -21,7 +21,7 @@ public:
     ~Memo() = default;
 
     /// Calls `make`, which returns a shared pointer, when the key differs from the last one; if it throws, the last
-    /// value stays. `make` must not use the same memo: other threads wait for it. A `thing` always has one type.
+    /// value stays. `make` runs under the memo's mutex and must not use the memo. A `thing` always has one type.
     template <class Make> auto get(const std::string& thing, const std::string& key, const Make& make) const {
         using Value = const typename decltype(make())::element_type;
         const std::lock_guard lock(m_mutex);

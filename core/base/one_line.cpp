@@ -1,5 +1,5 @@
-// What messages quote comes from files, file names and command lines, so it can hold anything: it is escaped and
-// shortened here before anybody reads it.
+// Messages quote files, file names and command lines, which can hold anything: quoted text is escaped and shortened
+// here before it is shown.
 #include "core/base/one_line.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string escape(const char* form, std::uint32_t value) {
     return text;
 }
 
-/// Breaks a line, moves the cursor or turns the direction of what follows.
+/// Whether the character breaks a line, moves the cursor or changes the direction of the text after it.
 bool isHarmful(std::uint32_t point) {
     return point < 0x20 || (point >= 0x7f && point <= 0x9f) || (point >= 0x2028 && point <= 0x202e) ||
            (point >= 0x2066 && point <= 0x2069) || point == 0x200e || point == 0x200f || point == 0xfeff;
@@ -32,7 +32,7 @@ std::string escaped(std::uint32_t point) {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }
 
-/// Where a quoted value that begins at `open` ends: at a quote before a space, a mark or the end.
+/// Where a quoted value that begins at `open` ends: at a quote before a space, a punctuation mark or the end.
 std::size_t closingQuote(std::string_view text, std::size_t open) {
     for (std::size_t at = text.find('\'', open + 1); at != std::string_view::npos; at = text.find('\'', at + 1))
         if (at + 1 == text.size() || std::string_view(" ,.;:)").find(text[at + 1]) != std::string_view::npos) return at;

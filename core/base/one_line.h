@@ -11,12 +11,12 @@ namespace kvscope {
 /// \x07 or \u202e, bytes that are no UTF-8 become \xff. Printable text is unchanged.
 std::string oneLine(std::string_view text);
 
-/// At most `most` bytes of UTF-8 text: of a longer one the beginning and the end, with "..." between. No character is
-/// cut. `most` is at least 16.
+/// The text in at most `most` bytes: a longer text is cut to its beginning and its end with "..." between them. No
+/// character is cut. `most` is at least 16.
 std::string shortened(std::string_view utf8, std::size_t most);
 
-/// A message as it is printed: one line, in which no word and no value in single quotes has more than 200 bytes and
-/// which has at most 1,000.
+/// A message as it is printed: one line of at most 1,000 bytes, in which no word and no value in single quotes has more
+/// than 200.
 std::string messageText(std::string_view text);
 
 /// The code point at the start of some bytes.

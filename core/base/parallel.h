@@ -10,8 +10,8 @@ namespace kvscope {
 
 #ifdef __SANITIZE_THREAD__
 /// TBB's library is not instrumented, so the thread sanitizer does not see its synchronisation: this counter repeats it
-/// at both ends of a scope, also of one that an exception leaves. One counter for all calls, because a piece cannot
-/// read its own before the synchronisation.
+/// at both ends of a scope, also when an exception leaves the scope. All calls share one counter: the sanitizer would
+/// report a race when a piece reads a counter of its own call, which it must do before it has synchronised.
 class HandOver {
 public:
     HandOver() { exchange(); }
@@ -25,7 +25,7 @@ private:
 };
 #endif
 
-/// Calls work(piece) for 0 <= piece < pieces on TBB's threads; a piece writes only what is its own. Exceptions reach
+/// Calls work(piece) for 0 <= piece < pieces on TBB's threads; no two pieces may write the same data. Exceptions reach
 /// the caller, after the other pieces have stopped.
 template <class Work> void forEachPiece(std::int64_t pieces, const Work& work) {
 #ifdef __SANITIZE_THREAD__

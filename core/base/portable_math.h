@@ -49,7 +49,7 @@ KVSCOPE_PORTABLE Number portableExpOf(Number x, const MultiplyAdd& multiplyAdd =
     p = multiplyAdd(p, r, zero + 1.0 / 24.0);
     p = multiplyAdd(p, r, zero + 1.0 / 6.0);
     p = multiplyAdd(p, r, zero + 0.5);
-    // The small part first: the last addition alone rounds at the size of the result.
+    // Adds the small part first, so that only the last addition rounds at the size of the result.
     p = 1.0 + multiplyAdd(r * r, p, r);
 
     // 2^(k-1) * 2, because k may be 1024 just below the overflow. A product keeps NaN; adding to the bits would not.

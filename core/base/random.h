@@ -19,11 +19,11 @@ struct RandomKey {
 /// Uniform double in [0, 1) with 53 random bits: Philox-4x32-10 (Salmon et al., SC 2011) over the fields of `key`.
 double uniformAt(const RandomKey& key);
 
-/// Two independent standard normal numbers at a place: Box-Muller over two uniforms, of which the second lies at slot +
+/// Two independent standard normal numbers for a key: Box-Muller over two uniforms, the second of which has slot +
 /// 2^31.
 std::pair<double, double> gaussianPairAt(RandomKey key);
 
-/// The first of the two.
+/// The first number of gaussianPairAt.
 inline double gaussianAt(const RandomKey& key) { return gaussianPairAt(key).first; }
 
 } // namespace kvscope

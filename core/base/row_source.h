@@ -10,11 +10,11 @@ public:
     virtual ~RowSource() = default;
     virtual Shape shape() const = 0;
     virtual StoredType stored() const = 0;
-    /// Rows [begin, begin + count) of one head into out [count, d]. From any thread. Throws Error, as for NaN.
+    /// Rows [begin, begin + count) of one head into out [count, d]. Thread-safe. Throws Error, for NaN too.
     virtual void read(std::int64_t head, std::int64_t begin, std::int64_t count, float* out) const = 0;
 };
 
-/// All of it. Throws Error.
+/// The whole tensor. Throws Error.
 HostTensor readAll(const RowSource& rows);
 
 } // namespace kvscope

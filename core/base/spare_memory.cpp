@@ -1,4 +1,4 @@
-// A short list of vectors that nobody uses, and a count of those who want it kept.
+// A short list of unused vectors, and the number of SpareMemory objects that keep it.
 #include "core/base/spare_memory.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ SpareMemory::SpareMemory() {
 }
 
 SpareMemory::~SpareMemory() {
-    std::vector<std::vector<float>> freed; // after the lock
+    std::vector<std::vector<float>> freed; // destroyed after the lock
     const std::lock_guard lock(spare().mutex);
     if (--spare().users == 0) freed.swap(spare().vectors);
 }
@@ -50,7 +50,7 @@ std::vector<float> SpareMemory::take(std::size_t count) {
 }
 
 void SpareMemory::give(std::vector<float>&& numbers) {
-    std::vector<float> freed = std::move(numbers); // after the lock
+    std::vector<float> freed = std::move(numbers); // destroyed after the lock
     const std::lock_guard lock(spare().mutex);
     auto& vectors = spare().vectors;
     if (spare().users == 0 || freed.size() < kLeast) return;

@@ -5,9 +5,9 @@
 
 namespace kvscope {
 
-/// Memory of large tensors that are gone, for later ones of the same size: whoever goes from layer to layer reads each
-/// into the memory of an earlier one. The first write to memory fresh from the system costs more than reading a cached
-/// file into it does. Memory is kept while a SpareMemory lives, at most that of a layer's tensors. Thread-safe.
+/// Keeps the memory of destroyed large tensors for later ones of the same size, so that work that goes from layer to
+/// layer reads each layer into the memory of an earlier one. The first write to fresh pages costs more than reading a
+/// cached file into them. Memory is kept while a SpareMemory lives, at most that of a layer's tensors. Thread-safe.
 class SpareMemory {
 public:
     SpareMemory();
@@ -15,9 +15,9 @@ public:
     SpareMemory(const SpareMemory&) = delete;
     SpareMemory& operator=(const SpareMemory&) = delete;
 
-    static constexpr std::size_t kLeast = 1 << 22; ///< numbers; of fewer nothing is kept
+    static constexpr std::size_t kLeast = 1 << 22; ///< numbers; smaller vectors are not kept
 
-    /// So many numbers, to be overwritten: those of an earlier tensor, or zeros. Throws std::bad_alloc.
+    /// `count` numbers to overwrite: those of an earlier tensor, or zeros. Throws std::bad_alloc.
     static std::vector<float> take(std::size_t count);
     static void give(std::vector<float>&& numbers);
 };

@@ -1,5 +1,5 @@
 // A signal handler may do almost nothing, and a thread inside a library call notices no stop request. So the handlers
-// write the signal's number into a pipe, and a thread of its own reads it and ends the process where the work does not.
+// write the signal's number into a pipe, and a separate thread reads it and ends the process if the work does not end.
 #include "core/base/termination.h"
 
 #include <atomic>
@@ -25,7 +25,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 int g_pipe[2] = {-1, -1};
 std::atomic<int> g_arrived{0}, g_grace{kGraceMilliseconds};
 
-/// Never destroyed: the thread may need them while the process exits.
+/// Never destroyed, because the thread may use it while the process exits.
 struct Shared {
     std::stop_source stop;
     std::mutex mutex;

@@ -1,4 +1,4 @@
-// What waits knows nothing of pools, and pools know nothing of what is waited for.
+// Code that waits does not know the pools, and a pool does not know what its threads wait for.
 #include "core/base/thread_wait.h"
 
 #include <utility>
@@ -7,7 +7,7 @@ namespace kvscope {
 
 namespace {
 thread_local ThreadWait::Pool t_pool;
-thread_local int t_depth = 0; // one wait may hold another
+thread_local int t_depth = 0; // waits may be nested
 } // namespace
 
 ThreadWait::ThreadWait(After after) : m_after(after) {

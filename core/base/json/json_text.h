@@ -8,11 +8,11 @@
 
 namespace kvscope {
 
-/// Throws Error where the brackets of a JSON text are nested more than 100 deep, which no file of ours is: what
-/// copies and writes values does it recursively, and the stack ends at some depth.
+/// Throws Error where the brackets of a JSON text are nested more than 100 deep, which no file of ours is:
+/// nlohmann-json copies and writes values recursively, so that deeper nesting could overflow the stack.
 void checkNesting(std::string_view json, const std::string& path);
 
-/// readWholeFile, checked.
+/// readWholeFile, then checkNesting.
 std::string readJsonText(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);
 
 // Sources call nlohmann-json's parser and writer through these functions, because compiling them takes seconds.
@@ -20,10 +20,10 @@ std::string readJsonText(const std::string& path, std::size_t maxBytes = std::si
 /// Discarded (is_discarded()) for a text that is no JSON.
 nlohmann::json parsedJson(std::string_view text);
 nlohmann::ordered_json parsedOrderedJson(std::string_view text);
-/// Of a text that the program wrote itself. Throws nlohmann::json::parse_error for one that is no JSON.
+/// For a text that the program wrote itself. Throws nlohmann::json::parse_error if it is no JSON.
 nlohmann::ordered_json ownJson(std::string_view text);
 
-/// On one line, or on many: U+FFFD for bytes that are no UTF-8, null for what is no finite number.
+/// JSON text on one line, or on many. Bytes that are not UTF-8 become U+FFFD, numbers that are not finite become null.
 std::string jsonLine(const nlohmann::json& json);
 std::string jsonLine(const nlohmann::ordered_json& json);
 std::string jsonLines(const nlohmann::ordered_json& json, int indent);
