@@ -31,7 +31,7 @@ struct RopeInfo {
     double theta = 0;
     double attentionScaling = 1; ///< magnitude factor on rotated keys (YaRN)
     int rotaryDim = 0;
-    bool interleaved = false; ///< else halves
+    bool interleaved = false; ///< false: half layout
     int rotaryBegin = 0;      ///< first rotated coordinate (DeepSeek rotates the last ones)
 };
 
@@ -66,7 +66,7 @@ std::string checkText(const CaptureCheck& check); ///< "attention passed: differ
 struct CaptureInfo {
     std::string path, fileName;
     std::string modelId, modelRevision, tool, created, notes;
-    /// Imports: fact ("scaling", "rope" ...) and where it came from, in the order in which they are shown.
+    /// Of an import: facts ("scaling", "rope" ...) and where each came from, in the order in which they are shown.
     std::vector<std::pair<std::string, std::string>> sources;
     std::string hash; ///< SHA-256 as written in the file, or "size:<bytes>,modified:<unix time>" without one
     bool hasStoredHash = false;
@@ -78,7 +78,7 @@ struct CaptureInfo {
     RopeInfo rope;
     std::vector<LayerInfo> layers;    ///< ascending
     std::string selfCheck;            ///< the attribute `self_check` as written; empty: the tool made no check
-    std::vector<CaptureCheck> checks; ///< read from it
+    std::vector<CaptureCheck> checks; ///< read from `selfCheck`
 
     /// Throws Error naming the layers that are there.
     const LayerInfo& layerInfo(LayerIndex layer) const;
@@ -99,7 +99,7 @@ struct TokenTable {
     std::string_view textOf(TokenIndex token) const; ///< raw bytes, may be a part of a UTF-8 sequence
 };
 
-/// Whitespace made visible and broken UTF-8 as \xE2, for read-outs and strips.
+/// The text with visible whitespace, and with control characters and invalid UTF-8 as \xE2; for read-outs and strips.
 std::string displayText(std::string_view bytes);
 
 enum class TensorRole { Keys, Values, Queries, KeysPreRope, QueriesPreRope, OutputProjection };
@@ -114,9 +114,9 @@ public:
     /// [H, rows, d] widened to float. KeysPreRope is derived by inverse rotation where the file lacks it.
     /// Throws Error for a missing or malformed data set and for NaN or infinity (layer, head and token named).
     virtual HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const = 0;
-    /// The same numbers, read row by row when they are needed; null where the capture is read as a whole only.
+    /// The same numbers, read row by row when they are needed; null where a tensor can only be read as a whole.
     virtual std::shared_ptr<const RowSource> rows(LayerIndex, TensorRole) const { return nullptr; }
-    /// Whether `readQueries` leaves the other queries unread.
+    /// Whether `readQueries` reads no other queries than those asked for.
     virtual bool readsQueriesInParts() const { return false; }
     /// Rows [begin, end) of Queries, as `read` gives them.
     virtual HostTensor readQueries(LayerIndex layer, std::int64_t begin, std::int64_t end,

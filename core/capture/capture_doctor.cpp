@@ -139,7 +139,7 @@ void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findi
                             "The file was changed after it was captured; capture it again"});
 }
 
-/// Stored unrotated keys, rotated forward, against the stored rotated ones.
+/// Compares the stored unrotated keys, rotated forward, with the stored rotated ones.
 void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const Checkpoint& checkpoint,
                    Findings& findings) {
     const auto& frequencies = capture.inverseFrequencies(layer.layer);

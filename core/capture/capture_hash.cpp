@@ -38,8 +38,8 @@ private:
     std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> m_context;
 };
 
-/// Depth first; the final order is by path. `visited` counts the groups too: links can lead to a few of them by more
-/// paths than anybody can walk.
+/// Depth first; the final order is by path. `visited` counts groups too, because links can make a few groups reachable
+/// by more paths than can be walked.
 void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths, std::int64_t& visited,
              const Checkpoint& checkpoint) {
     checkpoint.stopPoint();
@@ -56,7 +56,7 @@ void collect(const h5::File& file, const std::string& name, std::vector<std::str
         paths.push_back(name);
 }
 
-/// Blocks along the first axis with more than one entry left, so that a 48 GiB capture is hashed in little memory.
+/// Reads blocks of rows, head by head, so that a 48 GiB capture is hashed in little memory.
 void addData(const h5::File& file, const std::string& name, const h5::DatasetInfo& set, Sha256& hash,
              const Checkpoint& checkpoint) {
     if (set.count() == 0) return;

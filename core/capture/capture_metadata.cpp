@@ -20,7 +20,7 @@ namespace kvscope {
 
 namespace {
 
-// Bounds that no real capture reaches and whose products cannot overflow, against hostile files.
+// Bounds against hostile files: no real capture reaches them, and their products cannot overflow.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
 constexpr std::int64_t kMostBytesPerToken = 4096, kMostSegments = 1 << 20, kLargestSize = 65536;
 constexpr const char* kRepair = "Write the capture again with kvscope-capture";

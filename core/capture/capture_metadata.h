@@ -10,7 +10,7 @@ std::string layerPath(LayerIndex layer, std::string_view name);
 std::string layerGroup(LayerIndex layer); ///< "layers/07"
 /// "k", "q" or "q_window" and so on.
 std::string_view tensorName(TensorRole role, const LayerInfo& layer, std::int64_t tokens);
-/// What a data set of a layer is stored as. Throws Error for any other type than the format's three.
+/// The type in which a data set of a layer is stored. Throws Error for any other type than the format's three.
 StoredType storedTypeOf(const h5::File& file, const std::string& dataset);
 
 /// All root and layer attributes, checked against the shapes of the data sets. Throws Error.

@@ -162,7 +162,7 @@ struct CaptureWriter::State {
         return name;
     }
 
-    /// `rowsAt(head, first row, count)`: where these rows are.
+    /// `rowsAt(head, first row, count)` returns a pointer to these rows.
     template <class RowsAt>
     void writeTensor(LayerIndex index, TensorRole role, const Shape& shape, const Checkpoint& checkpoint,
                      const RowsAt& rowsAt) {

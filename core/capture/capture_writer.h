@@ -9,11 +9,11 @@
 namespace kvscope {
 
 struct CaptureWriteOptions {
-    int deflateLevel = 0; ///< 1 to 9 with shuffle: small samples; 0: none, which reads five times faster
+    int deflateLevel = 0; ///< 1 to 9, with shuffle, for small samples; 0: none, reads five times faster
     bool withHash = true; ///< reads the tensors once more at the end
 };
 
-/// Writes a `kvscope-capture` version 1 file layer by layer, so that no more than one tensor or a block is in memory.
+/// Writes a `kvscope-capture` version 1 file layer by layer, so that only one tensor, or a block of one, is in memory.
 /// The file appears under its name when finish() succeeds; otherwise nothing is left behind. Throws Error when it
 /// cannot be written.
 class CaptureWriter {
@@ -31,7 +31,7 @@ public:
     /// `q_window` of the last ones. A number that the stored type cannot hold is an Error.
     void write(LayerIndex layer, TensorRole role, const HostTensor& tensor, const Checkpoint& checkpoint);
     void write(LayerIndex layer, TensorRole role, const RowSource& rows, const Checkpoint& checkpoint);
-    /// Sets room aside for a tensor and writes nothing: its numbers read as zeros and the file stays sparse.
+    /// Reserves the space of a tensor and writes nothing: its numbers read as zeros, and the file stays sparse.
     void reserve(LayerIndex layer, TensorRole role);
     void finish(const Checkpoint& checkpoint);
 

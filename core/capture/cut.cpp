@@ -30,7 +30,7 @@ std::optional<std::int64_t> wholeNumber(std::string_view digits) {
     return value;
 }
 
-/// The first segment of a kind by its beginning that ends after `after`, or null.
+/// Of the segments of a kind that end after `after`, the one that begins first; or null.
 const Segment* firstOf(const std::vector<Segment>& segments, SegmentKind kind, TokenIndex after = 0) {
     const Segment* first = nullptr;
     for (const Segment& segment : segments)

@@ -10,8 +10,8 @@ namespace kvscope {
 /// "default", "segment:context", "segment:question", "last:256", "995" or "none".
 ///
 /// - segment:context: the end of the context, before the first question (query-agnostic). With several context segments
-///   the last one that begins before the first question counts. The other kinds (system, needle, answer) end likewise
-///   at the end of their first segment.
+///   the last one that begins before the first question counts. The other kinds (system, needle, answer) give the
+///   end of their first segment.
 /// - segment:question: the end of the first question that ends after that context (query-aware); without a context the
 ///   first question.
 /// - last:W: the last W tokens are after the cut.

@@ -47,7 +47,7 @@ Handle accessList(bool buffered) {
     return access;
 }
 
-/// Throws where a child that reads the file's metadata first does not come to its end.
+/// Throws Error unless a child process can read all metadata of the file first.
 void tryMetadata(const std::string& path, bool buffered) {
     const auto start = [&] {
         const Guard guard;
@@ -74,9 +74,9 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
     return shape;
 }
 
-/// Refuses numbers that were declared and never written: they take no room in the file and all of it in memory.
+/// Refuses a data set that was declared and never written: it takes no space in the file but its full size in memory.
 void checkIsStored(hid_t set, std::int64_t count, const File& file, const std::string& name) {
-    constexpr double kFree = 1 << 24, kMostDeflated = 1100; // bytes; deflate makes at most 1032 of one
+    constexpr double kFree = 1 << 24, kMostDeflated = 1100; // bytes; deflate expands one to 1032 at most
     const Handle type(H5Dget_type(set), H5Tclose);
     const double declared = static_cast<double>(count) * static_cast<double>(H5Tget_size(type));
     if (declared > kFree + kMostDeflated * static_cast<double>(H5Dget_storage_size(set)))
@@ -110,7 +110,7 @@ template <class T> hid_t memoryType() {
                                              : H5T_NATIVE_UINT8;
 }
 
-/// The attribute, or an invalid handle. Its owner is opened, as the child opens it.
+/// The attribute, or an invalid handle. Opens the owner in the same way as the child process.
 Handle openAttribute(hid_t file, const std::string& object, const std::string& name) {
     const Handle owner(H5Oopen(file, object.c_str(), H5P_DEFAULT), H5Oclose);
     if (!owner || H5Aexists(owner, name.c_str()) <= 0) return {-1, H5Aclose};
@@ -134,10 +134,10 @@ Guard::Guard() : m_lock(libraryMutex()) {
     static const bool prepared = [] {
         H5dont_atexit();          // at exit the library crashes over a file that it could not flush to a full disk
         H5PLset_loading_state(0); // no filter plug-ins from the environment
-        H5Lunregister(H5L_TYPE_EXTERNAL); // no path leads out of the file, whoever follows it
+        H5Lunregister(H5L_TYPE_EXTERNAL); // so that no path leads out of the file
         return true;
     }();
-    // A library built for threads has an error stack, and a printer of it, for each of them.
+    // A thread-safe library has an error stack with its own printer for each thread.
     thread_local const bool silenced = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
     (void)silenced, (void)prepared;
 }

@@ -18,7 +18,7 @@ struct DatasetInfo {
     std::int64_t count() const;
 };
 
-/// Half-open block of a data set, one pair an axis.
+/// A block of a data set: its beginning and size on each axis.
 struct Block {
     std::vector<std::int64_t> begin, size;
 };
@@ -41,10 +41,10 @@ public:
     /// All numbers of a data set, converted by the library. Its size is checked before anything is allocated.
     /// T: std::int32_t, std::int64_t, float, double or unsigned char.
     template <class T> std::vector<T> read(const std::string& dataset) const;
-    /// The file's own type, bit for bit, little-endian.
+    /// The numbers of a block (null: of all) in the file's own type, bit for bit, little-endian.
     void readRaw(const std::string& dataset, const Block* block, void* out, std::size_t bytes) const;
 
-    /// Attributes of a group or data set; "/" is the root. Nothing when absent.
+    /// An attribute of a group or data set; "/" is the root. Empty where it is absent.
     std::optional<std::string> stringAttribute(const std::string& object, const std::string& name) const;
     std::optional<std::int64_t> integerAttribute(const std::string& object, const std::string& name) const;
     std::optional<double> realAttribute(const std::string& object, const std::string& name) const;

@@ -1,6 +1,6 @@
 #pragma once
 
-#define H5_USE_110_API // its types and functions, also in 1.12 and later
+#define H5_USE_110_API // types and functions of 1.10, also with 1.12 and later
 #include <hdf5.h>
 
 #include <mutex>
@@ -11,7 +11,7 @@
 
 namespace kvscope::h5 {
 
-/// Holds a mutex, so that it does not matter whether the library was built for threads, and keeps HDF5 from printing
+/// Holds a mutex, so that it does not matter whether the library was built thread-safe, and keeps HDF5 from printing
 /// its own error stack.
 class Guard {
 public:
@@ -41,15 +41,15 @@ private:
     Close m_close;
 };
 
-// What reads a file and the child that tries it first do by the same calls: see `Probe`.
+// Shared by the reader of a file and by the child process that tries the file first: see `Probe`.
 
-/// Kind and address of what `name` leads to. No more is asked of its header: times that nobody reads may be damaged.
+/// Kind and address of the object at `name`. No other field of its header is read, since unused times may be damaged.
 std::optional<H5O_info_t> objectAt(hid_t place, const std::string& name);
 /// Ascending names; nothing where the library cannot list them.
 std::optional<std::vector<std::string>> linksOf(hid_t group);
-/// The text of an attribute that is one; nothing otherwise.
+/// The text of a text attribute; nothing for other attributes.
 std::optional<std::string> textOf(hid_t attribute);
-/// The numbers of an attribute; none where it cannot be read as such. T: std::int32_t, std::int64_t or double.
+/// The numbers of an attribute; none where it cannot be read as numbers. T: std::int32_t, std::int64_t or double.
 template <class T> std::vector<T> numbersOf(hid_t attribute);
 
 } // namespace kvscope::h5

@@ -1,4 +1,4 @@
-// Reads the metadata of an HDF5 file in a process of its own, which may die of it.
+// Reads the metadata of an HDF5 file in a process of its own, which a damaged file may crash.
 #include "core/capture/h5_probe.h"
 
 #include "core/base/error.h"
@@ -29,15 +29,15 @@ namespace kvscope::h5 {
 
 namespace {
 
-constexpr rlim_t kMemory = rlim_t{1} << 30;                // bytes, beyond what the process has
-constexpr int kSecondsPerObject = 2, kSecondsPerFile = 60; // of the processor
+constexpr rlim_t kMemory = rlim_t{1} << 30;                // bytes, beyond those in use at the fork
+constexpr int kSecondsPerObject = 2, kSecondsPerFile = 60; // of processor time
 constexpr int kMostSilence = 30'000 / Probe::kChildren;    // milliseconds without a new object
 constexpr hsize_t kMostBytes = 1 << 24;                    // of an attribute or data set that is read as a whole
 constexpr int kMostDepth = 64;
 
 constexpr int kNoMemory = 3, kNoList = 4; // exit statuses
 
-/// Ends the child where the library had no memory; other errors are the reader's.
+/// Ends the child where the library ran out of memory; other errors are left to the reader.
 herr_t onError(hid_t stack, void*) {
     const auto one = [](unsigned, const H5E_error2_t* error, void*) -> herr_t {
         if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) ::_exit(kNoMemory);
@@ -46,16 +46,16 @@ herr_t onError(hid_t stack, void*) {
     return H5Ewalk2(stack, H5E_WALK_DOWNWARD, one, nullptr);
 }
 
-/// Of what cannot be listed the reader would find a part by name: read what was never tried here, and take the rest for
-/// missing. The library calls no `onError` then.
+/// For a group or attributes that cannot be listed: the reader would find some of the entries by name, which were never
+/// tried here, and would take the others for missing. The library does not call `onError` in this case.
 [[noreturn]] void endUnlisted() {
     onError(H5E_DEFAULT, nullptr);
     ::_exit(kNoList);
 }
 
-/// Walks everything that can be reached, each object once, by the calls by which it is read: where one of them fails
-/// here it fails for the reader, too, which says it better. Only a group must be listed and all that it holds be found,
-/// or the reader would go by name where nothing was tried.
+/// Walks all reachable objects, each once, with the reader's own calls. A call that fails here fails for the reader,
+/// too, which reports it better. Only listing a group and finding its objects must succeed, or the reader would open
+/// objects by name that were never tried here.
 class MetadataWalk {
 public:
     explicit MetadataWalk(int pulse) : m_pulse(pulse) {}
@@ -66,12 +66,12 @@ public:
         if (!file) return;
         attributes(file);
         group(file, "/", 0);
-        begin(); // closing flushes, which is what some files kill
+        begin(); // some files crash the library when closing flushes them
         file.close();
     }
 
 private:
-    /// Another object: the parent hears of it, and its time starts anew.
+    /// Begins another object: tells the parent and restarts the timer.
     void begin() const {
         const itimerval limit{{0, 0}, {kSecondsPerObject, 0}};
         ::setitimer(ITIMER_PROF, &limit, nullptr); // SIGPROF ends the process
@@ -82,7 +82,7 @@ private:
         const Handle group(H5Gopen2(place, name.c_str(), H5P_DEFAULT), H5Gclose);
         const std::optional<std::vector<std::string>> links = group ? linksOf(group) : std::nullopt;
         if (!links || depth > kMostDepth) endUnlisted();
-        for (const char* missing : {"\1", "\xff"}) H5Lexists(group, missing, H5P_DEFAULT); // before and behind all
+        for (const char* missing : {"\1", "\xff"}) H5Lexists(group, missing, H5P_DEFAULT); // before and after all names
         for (const std::string& link : *links) {
             begin();
             object(group, link, depth + 1);
@@ -95,7 +95,7 @@ private:
             H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0)
             endUnlisted();
         const std::optional<H5O_info_t> found = objectAt(group, name);
-        if (link.type != H5L_TYPE_HARD) return; // hard ones lead there, too, or nothing does
+        if (link.type != H5L_TYPE_HARD) return; // a hard link leads to the same object, if it exists
         if (!found) endUnlisted();
         if (!m_seen.insert(found->addr).second) return;
         if (const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose); object) attributes(object);
@@ -122,7 +122,7 @@ private:
         numbersOf<double>(attribute);
     }
 
-    /// Tensors, which have three axes, are read later and in blocks; of them only the index of their chunks.
+    /// Tensors, which have three axes, are read later in blocks; here only the index of their chunks is read.
     void dataset(hid_t group, const std::string& name) const {
         const Handle set(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose);
         if (!set) return;
@@ -145,7 +145,7 @@ private:
 
     static bool isNumber(hid_t type) { return H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT; }
 
-    /// For all values, also as numbers of eight bytes; empty where there are none or too many.
+    /// Memory for all values, also as numbers of eight bytes; empty where there are none or too many.
     static std::vector<char> room(hid_t type, hid_t space) {
         const hssize_t count = H5Sget_simple_extent_npoints(space);
         const hsize_t bytes = std::max<hsize_t>(H5Tget_size(type), sizeof(double));
@@ -172,10 +172,10 @@ void limit(__rlimit_resource what, rlim_t most) {
     ::setrlimit(what, &now);
 }
 
-/// The child's life. Nothing of the parent's is reached any more: no file, no terminal, no signal handler.
+/// What the child does. It can reach nothing of the parent any more: no file, no terminal, no signal handler.
 [[noreturn]] void liveAndDie(const std::string& path, hid_t access, int pulse) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::prctl(PR_SET_DUMPABLE, 0); // its death is expected
+    ::prctl(PR_SET_DUMPABLE, 0); // a crash is expected: no core dump
     for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -194,7 +194,7 @@ void limit(__rlimit_resource what, rlim_t most) {
 }
 
 std::mutex g_verdictMutex;
-std::map<std::string, std::string> g_verdicts; ///< by inode, size and time: what happened; empty: all is well
+std::map<std::string, std::string> g_verdicts; ///< by inode, size and time: Error sentence; empty: no error
 
 std::string keyOf(const std::string& path) {
     struct stat file {};
@@ -222,7 +222,7 @@ Probe::~Probe() {
     if (m_pulse >= 0) ::close(m_pulse);
     if (m_child <= 0) return;
     ::kill(m_child, SIGKILL);
-    ::waitpid(m_child, nullptr, WNOHANG); // one that waits for its disk dies later
+    ::waitpid(m_child, nullptr, WNOHANG); // does not wait: a child blocked on the disk dies later
 }
 
 std::string Probe::await() {
@@ -241,7 +241,7 @@ std::string Probe::await() {
     while (::waitpid(m_child, &status, 0) < 0 && errno == EINTR) {
     }
     m_child = -1;
-    m_hasVerdict = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL; // no limit of ours ends it so
+    m_hasVerdict = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL; // the limits above end it by other signals
     if (!m_hasVerdict) return "the file could not be checked: the system ended the process that reads its metadata";
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory)
@@ -250,7 +250,7 @@ std::string Probe::await() {
         return "the file is damaged: the HDF5 library cannot list what it holds";
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0; // 0: a sanitizer ended it
     if (signal == SIGPROF || signal == SIGXCPU) {
-        m_isStuck = kChildren > 1; // perhaps it only tried to take the sanitizer's lock
+        m_isStuck = kChildren > 1; // perhaps it only waited for the sanitizer's lock
         return "the file is damaged: the HDF5 library comes to no end when it reads it";
     }
     return fmt::format("the file is damaged: the HDF5 library crashes when it reads it (signal {})", signal);
@@ -261,7 +261,7 @@ bool Probe::finish(int childrenLeft) {
     std::string verdict = asked ? await() : "the file could not be checked: the system starts no process for it";
     if (m_isStuck && childrenLeft > 0) return false;
     const std::lock_guard lock(g_verdictMutex);
-    if (m_hasVerdict) g_verdicts[m_key] = verdict; // otherwise the next opening asks again
+    if (m_hasVerdict) g_verdicts[m_key] = verdict; // otherwise the next opening probes again
     const auto known = g_verdicts.find(m_key);
     const bool isOfFile = m_hasVerdict || (!asked && known != g_verdicts.end());
     if (isOfFile) verdict = known->second;

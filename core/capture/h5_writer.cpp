@@ -1,4 +1,4 @@
-// Writing HDF5. Types are little-endian whatever the machine, because a capture's hash is over little-endian bytes.
+// Writes HDF5. Types are little-endian on every machine, because a capture's hash covers little-endian bytes.
 #include "core/capture/h5_writer.h"
 
 #include "core/base/error.h"
@@ -21,14 +21,14 @@ Handle makeHalfType() {
     return type;
 }
 
-/// Without times: the same content gives the same bytes.
+/// Stores no times, so that the same content gives the same bytes.
 Handle creationList(hid_t kind) {
     Handle list(H5Pcreate(kind), H5Pclose);
     H5Pset_obj_track_times(list, false);
     return list;
 }
 
-/// The errno of the system call at the root of what the library just reported, or 0. The library says it in words only.
+/// The errno of the system call that caused the library's last error, or 0. The library states it only in its texts.
 int systemError() {
     int error = 0;
     const auto look = [](unsigned, const H5E_error2_t* entry, void* found) -> herr_t {
@@ -98,8 +98,8 @@ Writer::Writer(const std::string& path, const std::string& shownPath, Mode mode)
     const Guard guard;
     m_state->path = shownPath;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    H5Pset_file_locking(access, false, true); // as the reader does: one process must not mix both ways
-    // Headers of HDF5 1.8 and later carry checksums: the library refuses a damaged number instead of reading another.
+    H5Pset_file_locking(access, false, true); // as the reader does: a process must not mix the two
+    // Headers of HDF5 1.8 and later have checksums: the library refuses a damaged one instead of reading wrong values.
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     const Handle creation = creationList(H5P_FILE_CREATE);
     m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access)
@@ -159,7 +159,7 @@ void Writer::write(const std::string& name, const void* data, std::size_t bytes,
     if (count * H5Tget_size(type) != bytes) m_state->fail(name);
     const Handle memorySpace(H5Screate_simple(1, &count, nullptr), H5Sclose);
     m_state->require(count == 0 || H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) >= 0, name);
-    m_state->require(set.close(), name); // closing a data set writes what is left of its chunks
+    m_state->require(set.close(), name); // closing a data set writes its remaining chunks
 }
 
 void Writer::attribute(const std::string& object, const std::string& name, const std::string& value) {

@@ -29,12 +29,12 @@ struct Storage {
     bool reserveSpace = false;       ///< contiguous only: the file gets its full length at once, sparse on disk
 };
 
-/// A new HDF5 file. Groups are made as paths need them. Every member throws Error with the file and the data set: a
-/// full disk above all, which leaves the library as sound as before. Close it, then commit the AtomicFile.
+/// A new HDF5 file. Groups are made as paths need them. Every member throws Error with the file and the data set,
+/// mostly on a full disk; the library stays usable after that. Close the Writer, then commit the AtomicFile.
 class Writer {
 public:
     enum class Mode { Create, Append };
-    /// Into the temporary file of `target`; messages name the file that it becomes.
+    /// Writes the temporary file of `target`; messages name the path of `target`.
     explicit Writer(const AtomicFile& target, Mode mode = Mode::Create);
     explicit Writer(const std::string& path, Mode mode = Mode::Create);
     ~Writer();
@@ -43,7 +43,7 @@ public:
 
     void createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
                        const Storage& storage = {});
-    /// `bytes` must be what the block holds; without a block the whole data set.
+    /// `bytes` must be the size of the block; without a block, of the whole data set.
     void write(const std::string& name, const void* data, std::size_t bytes, const Block* block = nullptr);
 
     /// A whole data set, by default with one axis. `data`: a vector or a span.
@@ -54,13 +54,13 @@ public:
         write(name, data.data(), data.size() * sizeof(data[0]));
     }
 
-    /// Of a group (made if missing) or data set; "/" is the root.
+    /// Sets an attribute of a group (made if missing) or data set; "/" is the root.
     void attribute(const std::string& object, const std::string& name, const std::string& value);
     void attribute(const std::string& object, const std::string& name, std::int64_t value);
     void attribute(const std::string& object, const std::string& name, double value);
     void attribute(const std::string& object, const std::string& name, std::span<const std::int32_t> values);
 
-    void close(); ///< flushes; throws where the destructor could only be silent
+    void close(); ///< flushes; throws Error where the destructor would have to ignore it
 
 private:
     struct State;

@@ -29,7 +29,7 @@ bool isScoresFile(const h5::File& file) { return file.stringAttribute("/", "form
 void checkTokens(const NamedDataset& source, const CaptureReader& capture) {
     const h5::File file = h5::File::openForReading(source.file);
     if (!isScoresFile(file)) return;
-    const std::vector<std::int32_t>& ids = capture.tokens().ids; // as many are read, whatever the file declares
+    const std::vector<std::int32_t>& ids = capture.tokens().ids; // their number bounds the read
     if (file.info("ids").count() != std::ssize(ids) || file.read<std::int32_t>("ids") != ids)
         throw Error({"the scores are those of other tokens than the capture's", source.path,
                      "Run kvscope-scores on this capture", source.file});
@@ -121,7 +121,7 @@ std::vector<NamedDataset> scoresBeside(const std::string& capturePath) {
         if (!isScoresFile(file)) return {};
         for (const std::string& name : file.children("/"))
             if (name != "ids") found.push_back({path, "/" + name});
-    } catch (const Error&) { // offered only where it can be read
+    } catch (const Error&) { // a file that cannot be read is not offered
         found.clear();
     }
     return found;

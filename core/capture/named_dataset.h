@@ -13,7 +13,7 @@ namespace kvscope {
 /// Numbers of another program, named as `FILE.h5:/path` (a path may hold further slashes).
 struct NamedDataset {
     std::string file, path;
-    /// Throws Error that names the form.
+    /// Throws Error that states this form.
     static NamedDataset parse(const std::string& text);
 };
 
@@ -29,15 +29,15 @@ NamedNumbers readNumbers(const NamedDataset& source);
 
 /// Changes when the file is written again: its date and size. Empty when there is no such file.
 std::string fileStamp(const std::string& namedDataset);
-/// The same of a file by its path.
+/// The same for a file, by its path.
 std::string pathStamp(const std::string& path);
 
-/// Scores [layers, KV heads, n] as the policy `imported` takes them -> [Hkv, end] of one layer. The first axis is that
-/// of the capture's layers, in their order; n is that of the capture's tokens, or fewer when they reach to `end`.
+/// Scores [layers, KV heads, n] as the policy `imported` takes them -> [Hkv, end] of one layer. The first axis has the
+/// capture's layers, in their order; n is the capture's number of tokens, or less if it is at least `end`.
 /// Throws Error, also where a `kvscope-scores` file (resources/manual/capture_format.md) holds scores of other tokens.
 HostTensor readImportedScores(const std::string& namedDataset, const CaptureReader& capture, LayerIndex layer,
                               std::int64_t end);
-/// What a `kvscope-scores` file says of its data set: who scored, and whether it looked beyond the first `end` tokens.
+/// What a `kvscope-scores` file says of its data set: what made the scores, and whether it saw more than `end` tokens.
 /// Empty for other files.
 std::vector<std::string> notesOfScores(const std::string& namedDataset, std::int64_t end);
 /// The data sets of the `kvscope-scores` file FILE.scores.h5 beside the capture FILE.h5, ascending; empty without one.

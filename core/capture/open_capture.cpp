@@ -60,8 +60,8 @@ private:
     }
 
     void refuseNonFinite(std::int64_t head, std::int64_t row, std::span<const float> values) const {
-        // Without a branch per number: where all bits of the exponent are set, adding to its last one carries out of
-        // it.
+        // Without a branch per number: if all bits of the exponent are set, adding 1 to the exponent carries into the
+        // sign bit.
         std::uint32_t carries = 0;
         for (const float x : values) carries |= (std::bit_cast<std::uint32_t>(x) & 0x7F800000U) + 0x00800000U;
         if (carries < 0x80000000U) return;
@@ -78,7 +78,7 @@ private:
     std::int64_t m_firstToken = 0;
 };
 
-/// Keys before RoPE of a file that holds those after it.
+/// Keys before RoPE, derived from a file that holds only the rotated ones.
 class RowsBeforeRope final : public RowSource {
 public:
     RowsBeforeRope(std::shared_ptr<const RowSource> keys, std::vector<std::int64_t> positions,
@@ -115,7 +115,7 @@ public:
     const CaptureInfo& info() const override { return m_info; }
     const TokenTable& tokens() const override { return m_tokens; }
     const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
-        m_info.layerInfo(layer); // names the layers that are there
+        m_info.layerInfo(layer); // throws Error for a layer that is missing
         return m_frequencies.at(layer);
     }
 
@@ -139,7 +139,7 @@ public:
 
     std::shared_ptr<const RowSource> rows(LayerIndex layer, TensorRole role) const override {
         const LayerInfo& info = m_info.layerInfo(layer);
-        if (role == TensorRole::Queries && info.queryCount == 0) return nullptr; // `read` says what is missing
+        if (role == TensorRole::Queries && info.queryCount == 0) return nullptr; // `read` then throws the Error
         if (role != TensorRole::KeysPreRope || info.hasKeysPreRope)
             return std::make_shared<const StoredRows>(storedRows(info, role));
         auto keys = std::make_shared<const StoredRows>(storedRows(info, TensorRole::Keys));

@@ -43,7 +43,7 @@ void addScaled(Direction& out, const Direction& a, double factor) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += factor * a[i];
 }
 
-/// Standard normal numbers of one place; neighbouring slots share a Box-Muller pair.
+/// `count` standard normal numbers at the slots of `key`; neighbouring slots share a Box-Muller pair.
 Direction gaussians(RandomKey key, int count) {
     Direction numbers(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < numbers.size(); i += 2) {
@@ -144,7 +144,7 @@ private:
     Direction m_common, m_sink, m_needle;
 };
 
-// Long prompts need slower rotation, as models trained on them have.
+// Long prompts need slower rotation, which models trained on long prompts have.
 double thetaOf(const SyntheticSpec& spec) { return std::max(10'000.0, 20.0 * static_cast<double>(spec.tokens)); }
 
 std::int64_t queryCountOf(const SyntheticSpec& spec) { return spec.queryWindow > 0 ? spec.queryWindow : spec.tokens; }

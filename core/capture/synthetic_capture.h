@@ -9,16 +9,16 @@
 
 namespace kvscope {
 
-/// The metadata. The tensors of one layer: keys, values or queries, [H, rows, d], as float before narrowing; the same
-/// numbers for any number of threads.
 CaptureInfo syntheticInfo(const SyntheticSpec& spec);
 std::vector<float> syntheticFrequencies(const SyntheticSpec& spec); ///< [headDim / 2], or empty without RoPE
+/// Keys, values or queries of one layer, [H, rows, d], as float before narrowing; the same numbers for any number of
+/// threads.
 HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint);
 
 std::shared_ptr<MemoryCapture> makeSyntheticCapture(const SyntheticSpec& spec, const Checkpoint& checkpoint);
 
-/// Layer by layer, atomically, with a hash. `sparse`: all tensors zero and not on disk, without a hash, so that any
-/// size takes milliseconds; for measuring how captures larger than memory open.
+/// Writes layer by layer, atomically, with a hash. `sparse`: all tensors are zero and not on disk, without a hash,
+/// so that any size takes milliseconds; for measuring how captures larger than memory open.
 void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse,
                            const Checkpoint& checkpoint);
 

@@ -22,7 +22,7 @@ struct SyntheticSpec {
     double collinearity = 0.5;      ///< [0, 1): share of the common direction in a key's squared length
     bool rope = true;               ///< half layout over the whole head
     StoredType storedType = StoredType::Bfloat16;
-    std::int64_t queryWindow = 0; ///< only the last so many queries; 0: all
+    std::int64_t queryWindow = 0; ///< number of last queries stored; 0: all
 };
 
 } // namespace kvscope

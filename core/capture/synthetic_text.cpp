@@ -60,7 +60,7 @@ std::string narrativeWord(const SyntheticSpec& spec, std::int64_t token) {
     return std::string(topic[drawBelow(spec, WordDraw, token, topic.size())]);
 }
 
-// An id that equal texts share, as in a vocabulary.
+// Equal texts get the same id, as in a vocabulary.
 std::int32_t idOf(std::string_view word) {
     std::uint32_t hash = 2166136261u; // FNV-1a
     for (const char c : word) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;

@@ -16,7 +16,7 @@ struct SyntheticPlan {
 };
 
 SyntheticPlan planOf(const SyntheticSpec& spec);
-std::int64_t fewestTokens(const SyntheticSpec& spec); ///< that hold sinks, needle, question and answer
+std::int64_t fewestTokens(const SyntheticSpec& spec); ///< fewest that hold sinks, needle, question and answer
 
 /// Throws Error naming the field that contradicts another or lies out of range.
 void checkSpec(const SyntheticSpec& spec);

@@ -17,8 +17,8 @@ struct TokenClasses {
 
 enum class TextClass : std::uint8_t { WordStart, WordPart, Digits, Punctuation, Blank, LineBreak, Mixed, Broken };
 
-/// What a token's text is made of, blanks around it left aside: letters that begin a word, letters that go on with the
-/// word of the token before (`afterLetter`: that one ends in a letter), digits, punctuation and symbols, nothing but
+/// What a token's text consists of, apart from blanks around it: letters that begin a word, letters that continue the
+/// word of the token before (`afterLetter`: that token ends in a letter), digits, punctuation and symbols, nothing but
 /// blanks, blanks with a line break, several of these, or a part of a character. Letters are all characters that are
 /// none of the others; in scripts without blanks every token begins a word.
 TextClass textClassOf(std::string_view bytes, bool afterLetter = false);

@@ -59,8 +59,8 @@ AxisOrder resolve(const ArchiveTensor& tensor, AxisOrder order, std::int64_t fir
     return AxisOrder::HeadsFirst;
 }
 
-/// Of keys and values in one tensor: tokens first, as vLLM has them, where nobody says otherwise and the lengths allow
-/// it.
+/// Axis order of keys and values in one tensor: tokens first, as vLLM writes them, unless `order` or `heads` says
+/// otherwise. Throws Error where the lengths contradict that.
 AxisOrder orderTogether(const ArchiveTensor& tensor, AxisOrder order, std::int64_t first, std::int64_t second,
                         int heads) {
     if (order != AxisOrder::Auto) return order;

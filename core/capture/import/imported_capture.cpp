@@ -84,7 +84,7 @@ public:
     const TokenTable& tokens() const override { return m_tokens; }
     const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
         static const std::vector<float> kUnknown;
-        m_info.layerInfo(layer); // names the layers that are there
+        m_info.layerInfo(layer); // throws Error for a layer that is missing
         return m_model ? described(layer.value).inverseFrequencies : kUnknown;
     }
 
@@ -134,7 +134,7 @@ private:
             m_info.sources.emplace_back(fact, source);
     }
 
-    /// What a capture cannot hold is refused, so that no measure is of another model.
+    /// Refuses a model that a capture cannot hold, so that no measure describes another model.
     void checkModel() const {
         if (!m_model) return;
         const auto fail = [&](std::string sentence, std::string remedy) {
@@ -207,7 +207,7 @@ private:
     }
 
     std::vector<float> sinkLogits(const ArchiveTensor& tensor) const {
-        storedTypeOf(tensor); // refuses what is no number
+        storedTypeOf(tensor); // throws Error for other types
         if (tensor.count() != m_info.numQueryHeads)
             refuseTensor(tensor,
                          fmt::format("the tensor has shape {}, one sink for each of {} query heads is needed",
@@ -280,7 +280,7 @@ private:
         layer.storedType = storedTypeOf(*views.at(TensorRole::Keys).tensor);
         for (const auto& [role, view] : views)
             if (storedTypeOf(*view.tensor) != layer.storedType)
-                layer.storedType = StoredType::Float32; // holds every type that one of them has
+                layer.storedType = StoredType::Float32; // holds the numbers of all three types
         const auto queries = views.find(TensorRole::Queries);
         layer.queryCount = queries == views.end() ? 0 : queries->second.rows;
         return layer;

@@ -45,7 +45,7 @@ private:
     std::string m_place;
 };
 
-/// A `config.json` as it lies on the Hugging Face Hub. Throws Error.
+/// A `config.json` as the Hugging Face Hub has it. Throws Error.
 DescribedModel readHubConfig(const ModelJson& config);
 
 namespace {
@@ -60,7 +60,7 @@ struct Rope {
     std::vector<float> inverseFrequencies;
 };
 
-/// Every layer has its frequencies in memory, whatever few bytes of the file say so.
+/// Every layer keeps its own frequencies in memory, however few bytes of the file describe them.
 void checkFrequencies(const ModelJson& json, std::size_t count, const char* place) {
     if (count > kMostFrequencies)
         json.fail(fmt::format("the layers have more than {} frequencies of rotation together, which no model has",
@@ -110,7 +110,7 @@ DescribedLayer readLayer(const ModelJson& json, const std::map<std::string, Rope
     return layer;
 }
 
-/// The one rotation of all layers but for its frequencies, which may differ between attention types.
+/// The rotation that all layers share, except for its frequencies, which may differ between attention types.
 RopeInfo commonRope(const ModelJson& json, const std::map<std::string, Rope>& ropes) {
     RopeInfo common;
     common.type = "none";

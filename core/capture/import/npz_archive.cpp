@@ -21,7 +21,7 @@ constexpr std::uint64_t kLongestHeader = 1 << 16; // of an array
 constexpr std::uint64_t kMostExpansion = 1040;    // deflate cannot do better than 1032 to 1
 constexpr std::size_t kMostAxes = 8;
 
-/// The text between `'key':` and the next comma outside parentheses, without blanks at its ends.
+/// The text between `'key':` and the next comma outside parentheses or brace, without leading blanks.
 std::string_view valueOf(std::string_view header, std::string_view key, const ArchiveTensor& tensor) {
     const std::string quoted = "'" + std::string(key) + "'";
     const std::size_t at = header.find(quoted);
@@ -66,9 +66,9 @@ std::vector<std::int64_t> parseShape(std::string_view text, const ArchiveTensor&
     return shape;
 }
 
-/// What the start of an .npy member says: type, shape and `begin`, the bytes before the numbers, into `tensor` (whose
-/// name and path are set). `start` holds the first bytes of the member, at least 4096 or all of it.
-/// Big-endian and Fortran-ordered arrays and headers that are none are an Error; types of no use are Unknown.
+/// Reads the header of an .npy member into `tensor`, whose name and path are set: type, shape and `begin`, the bytes
+/// before the numbers. `start` holds the first kLongestHeader bytes of the member, or all of it.
+/// Throws Error for big-endian or Fortran-ordered arrays and malformed headers; types that are not read are Unknown.
 void readNpyHeader(std::span<const std::byte> start, ArchiveTensor& tensor) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(start.data());
     if (start.size() < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0)
@@ -144,7 +144,7 @@ public:
     }
 
     std::vector<std::byte> read(const ArchiveTensor& tensor) const override {
-        const Zip zip = openZip(m_path); // an open zip serves one thread
+        const Zip zip = openZip(m_path); // libzip allows one thread per open zip
         const Member file = openMember(zip.get(), tensor);
         const auto header = readBytes(file.get(), tensor.begin);
         auto bytes = readBytes(file.get(), tensor.bytes);

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// Types of numbers that importers understand; everything else is refused by its name.
+/// Types of numbers that importers understand; any other type is refused by its name.
 enum class NumberType { Float16, Bfloat16, Float32, Float64, Int32, Int64, Unknown };
 
 std::int64_t numberBytes(NumberType type); ///< 0 for Unknown
@@ -23,7 +23,7 @@ struct ArchiveTensor {
     std::vector<std::int64_t> shape;
     std::uint64_t begin = 0;  ///< where its numbers start: byte of the file, or of the unpacked member
     std::uint64_t bytes = 0;  ///< of its numbers; 0 with type Unknown
-    std::uint64_t member = 0; ///< number in a zip
+    std::uint64_t member = 0; ///< index in the zip
 
     std::int64_t count() const;
     std::string shapeText() const; ///< "(8, 1024, 64)"

@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kLongestName = 400; // std::regex works recursively
+constexpr std::size_t kLongestName = 400; // std::regex matches recursively
 
 struct RoleWords {
     ImportRole role;
@@ -35,7 +35,7 @@ constexpr RoleWords kTable[] = {
 
 struct Pattern {
     ImportRole role;
-    std::regex expression; ///< its first group that took part is the layer
+    std::regex expression; ///< its first group is the layer
 };
 
 std::regex compile(const std::string& text) { return std::regex(text, std::regex::ECMAScript | std::regex::icase); }
@@ -48,7 +48,7 @@ std::vector<Pattern> tablePatterns() {
         patterns.push_back({row.role, compile("(?:.*[^0-9])?" + number + "[._/-]" + words)});
         patterns.push_back({row.role, compile(front + words + "[._/-]?" + number)});
     }
-    // model.layers.3.self_attn.attn.kv_cache: in vLLM's names, and in a model's weights, the number does not adjoin the
+    // model.layers.3.self_attn.attn.kv_cache: in vLLM's names, and in a model's weights, the number is not next to the
     // word
     patterns.push_back({ImportRole::KeysAndValues, compile(front + "layers?[._/-]" + number + "[._/-].*kv_cache")});
     patterns.push_back({ImportRole::Sinks, compile(front + "layers?[._/-]" + number + "[._/-].*sinks")});

@@ -22,8 +22,8 @@ struct NamedTensors {
     const ArchiveTensor* positions = nullptr;
 };
 
-/// A name template of the user, `ROLE=TEMPLATE`: `{layer}` stands for the layer's number, `*` for any text; a `*` in
-/// front ends before a word.
+/// A name template of the user, `ROLE=TEMPLATE`: `{layer}` stands for the layer's number, `*` for any text; a leading
+/// `*` stands for no text or for one that does not end in a letter.
 struct NameTemplate {
     ImportRole role;
     std::string text;
