@@ -16,7 +16,7 @@ struct AttentionRule {
     /// with value 0, weight 1 and no key, seen by every query. Empty: none.
     std::vector<float> sinks = {};
 
-    /// -infinity without a sink.
+    /// Logit of the query head's sink; -infinity without one.
     double sinkOf(std::int64_t queryHead) const {
         return sinks.empty() ? -std::numeric_limits<double>::infinity()
                              : double{sinks[static_cast<std::size_t>(queryHead)]};

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Keys a query sees: Chunks: of its own chunk of C tokens (Compactor 3.3). The rule's window W: |i - j| < W (0.10).
+/// Keys that a query sees; Chunks: its own chunk of C tokens (Compactor 3.3). A window W also needs |i - j| < W (0.10).
 enum class MapMask { Causal, All, Chunks };
 
 /// The value of a cell.
@@ -34,14 +34,14 @@ struct AttentionMapInput {
     /// Positions of queries in [firstQuery, firstQuery + w) and of keys in [0, n): the rectangle.
     std::int64_t rowBegin = 0, rowEnd = 0, keyBegin = 0, keyEnd = 0;
     std::int64_t height = 1, width = 1; ///< pixels; at most one per row and one per key
-    std::int64_t rowsPerPixel = 0;      ///< at most so many rows, evenly spaced, stand for a pixel; 0: all (exact)
+    std::int64_t rowsPerPixel = 0;      ///< most rows computed per pixel, evenly spaced; 0: all of them (exact)
     /// Log-sum-exp of each row [queryHeads, w], NaN where unknown; empty: none known. A row with known lse reads only
     /// the keys of the rectangle.
     HostTensor rowLogSumExps;
 };
 
 struct AttentionMap {
-    HostTensor cells;         ///< [height, width]; NaN where no computed query of the pixel sees a key of it
+    HostTensor cells;         ///< [height, width]; NaN where no computed query of the pixel sees one of its keys
     HostTensor columnSums;    ///< [width]: sum of the weights of the computed rows, not pooled; 0 for logits
     HostTensor rowLogSumExps; ///< as in the input, completed
     std::int64_t rows = 0;    ///< computed rows

@@ -18,7 +18,7 @@ struct BalancingWalk {
     std::vector<TokenIndex> rows;
     std::vector<double> uniforms; ///< u, one per row
     std::vector<double> weights;  ///< x, one per row; empty: all 1
-    std::vector<char> silent;     ///< per row, 1: sign 0, the row changes no sum; empty: none
+    std::vector<char> silent;     ///< per row, 1: the sign is 0, so the row changes no sum; empty: none
     std::int64_t meanOver = 0;    ///< c = sum of the rows' keys / meanOver; 0: c is the head's row of `centres`
     double gamma = 0;
     double logScale = 1, logShift = 0, valueScale = 1, valueConstant = 0;
@@ -41,9 +41,9 @@ struct BalancingSteps {
     std::vector<std::int8_t> signs;
     std::vector<double> products;                            ///< y
     std::vector<double> diagonal;                            ///< M_ii
-    std::int64_t failedAt = -1;                              ///< place in `rows`; -1: it did not fail
+    std::int64_t failedAt = -1;                              ///< index into `rows`; -1: the walk did not fail
     double margin = std::numeric_limits<double>::infinity(); ///< smallest |u - p| of a drawn sign
-    std::int64_t inDouble = 0; ///< with signsOnly: rows whose y floats did not settle; depends on the engine
+    std::int64_t inDouble = 0; ///< with signsOnly: rows summed in double for their sign; depends on the engine
 };
 
 } // namespace kvscope

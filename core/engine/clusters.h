@@ -17,7 +17,7 @@ struct GreedyCenters {
     std::vector<double> closest;        ///< after each pick: lead of the next pick over the runner-up (distances)
     std::vector<double> distances;      ///< [n] squared distance to the nearest of the first `compared` centres
     std::vector<std::int32_t> centre;   ///< [n] position in `order` of that centre; ties to the earlier one
-    std::vector<std::int32_t> compared; ///< [n] centres that the row was compared with; the rest are farther
+    std::vector<std::int32_t> compared; ///< [n] centres that the row was compared with; the others are farther
 };
 
 struct CentersRequest {
@@ -28,13 +28,13 @@ struct CentersRequest {
 };
 
 /// One pass of SubGen's clustering (Algorithm 1) over the rows of one head, in order: a row joins the cluster of the
-/// nearest representative if that is at distance <= radius (ties to the older cluster), else it opens one.
+/// nearest representative if that is at distance <= radius (ties to the older cluster), else it opens a cluster.
 struct StreamClusters {
     std::vector<TokenIndex> representatives;                 ///< rows, ascending
     std::vector<std::int32_t> cluster;                       ///< [n] cluster of each row
     std::vector<double> distances;                           ///< [n] distance to its representative
     double margin = std::numeric_limits<double>::infinity(); ///< smallest |distance - radius| of a decision
-    bool full = false; ///< stopped because it would have taken more clusters than allowed; the rest is missing
+    bool full = false; ///< stopped because it needed more clusters than allowed; later rows are missing
 };
 
 } // namespace kvscope

@@ -26,9 +26,9 @@ enum class SimilarityMetric { Cosine, Dot, Euclidean };
 
 /// The primitives that policies, measures and views are made of. H heads are always computed at once. Contract of every
 /// primitive: inputs are float, or 16 bits that floats hold exactly; sums run in double and are rounded to float once;
-/// results do not depend on thread count or instruction set and are numbers of the host; long work calls the
-/// checkpoint. Shapes that do not fit are our bugs (assert). Arithmetic on the score tables [H, n] that come out of it
-/// is core/engine/score_arithmetic.h.
+/// results do not depend on thread count or instruction set and are in host memory; long work calls the checkpoint.
+/// Shapes that do not fit are our bugs (assert). Arithmetic on the resulting score tables [H, n] is in
+/// core/engine/score_arithmetic.h.
 ///
 /// A new primitive is added here, in cpu/cpu_engine.h, in a file of cpu/, as one line of forwarding_engine.h, and as a
 /// case of tests/bench/engine_check. Engines on a device leave it to the CPU until they have code for it.
@@ -41,7 +41,7 @@ public:
     virtual EngineState state() const { return {}; }
 
     virtual Tensor upload(HostTensor tensor) const = 0;
-    /// A tensor whose rows are read when they are needed, where the engine can do that; else it is read now.
+    /// A tensor whose rows are read when they are needed, if the engine can do that; else all rows are read now.
     virtual Tensor onDemand(std::shared_ptr<const RowSource> source) const { return upload(readAll(*source)); }
     virtual HostTensor download(const Tensor& tensor) const = 0;
 
@@ -65,7 +65,7 @@ public:
                                     const Checkpoint& checkpoint) const = 0;
     /// [Hq, m] accumulated attention: sum over the queries i of p_ij, see AttentionInput (H2O Algorithm 1, SnapKV 4).
     virtual HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const = 0;
-    /// [Hq, n]: sum over the queries of each chunk of their softmax over its keys (Compactor 3.3).
+    /// [Hq, n]: sum over the queries of a key's chunk of their softmax over the chunk's keys (Compactor 3.3).
     virtual HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const = 0;
     /// Leverage scores l_i = k_i^T (K^T K)^+ k_i, see LeverageRequest (Compactor 3.1). Sums run in double throughout.
     /// Throws Error where K^T K cannot be factorised.

@@ -6,9 +6,9 @@
 
 namespace kvscope {
 
-/// Forwards every primitive of Engine, one line each. Derived decides in one place where it runs: run(primitive, call)
-/// returns call(engine, on), where `on` converts a tensor for that engine. Base is Engine or an interface derived from
-/// it.
+/// Forwards every primitive of Engine, one line each. Derived decides in one place which engine runs a primitive:
+/// run(primitive, call) returns call(engine, on), where `on` converts a tensor for that engine. Base is Engine or an
+/// interface derived from Engine.
 template <class Derived, class Base = Engine> class ForwardedPrimitives : public Base {
 public:
     Tensor upload(HostTensor tensor) const override {

@@ -19,11 +19,11 @@ struct LeverageRequest {
     Tensor rows;       ///< [H, n, d] keys before RoPE
     HostTensor sketch; ///< [H, d, k], or [1, d, k] for all heads: K Phi takes the place of K. Empty: none
     LeverageRoute route = LeverageRoute::Gram;
-    bool centred = false;   ///< minus the mean of the rows of the chunk
-    std::int64_t chunk = 0; ///< rows that have leverage among themselves, the last chunk shorter; 0: all
+    bool centred = false;   ///< subtract the mean of the chunk's rows
+    std::int64_t chunk = 0; ///< rows per chunk, within which leverage is computed; the last is shorter; 0: all rows
     Regulariser regulariser = Regulariser::None;
     double strength = 0;
-    bool wantsSpectrum = true; ///< else Leverage::spectrum stays empty: scores alone take a decomposition less
+    bool wantsSpectrum = true; ///< false: Leverage::spectrum stays empty, and a decomposition less is computed
 };
 
 struct Leverage {

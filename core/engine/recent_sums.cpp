@@ -8,7 +8,7 @@ namespace kvscope {
 
 namespace {
 
-/// Tokens that are in one of the ascending lists only; stops counting at `most`.
+/// Number of tokens that are in only one of the ascending lists; stops counting at `most`.
 std::int64_t differences(std::span<const TokenIndex> a, std::span<const TokenIndex> b, std::int64_t most) {
     std::int64_t count = 0;
     for (auto x = a.begin(), y = b.begin(); (x != a.end() || y != b.end()) && count < most;) {

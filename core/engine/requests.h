@@ -15,8 +15,8 @@ namespace kvscope {
 using RowPositions = std::vector<std::vector<TokenIndex>>; ///< H lists of m ascending tokens
 
 /// Causal attention of queries [Hq, w, d] (query r is at time position firstQuery + r) to keys [Hkv, m, d]: with the
-/// logit l_ij = softcap(scaling q_i.k_j), the weight of key j for query i is p_ij = e^(l_ij) / sum over the keys j'
-/// that i sees of e^(l_ij'), plus e^sink where the rule has attention sinks.
+/// logit l_ij = softcap(scaling q_i.k_j), the weight of key j for query i is p_ij = e^(l_ij) / (e^sink + sum over the
+/// keys j' that i sees of e^(l_ij')), with e^sink = 0 for a rule without attention sinks.
 struct AttentionInput {
     Tensor queries, keys;
     TokenIndex firstQuery = 0;
@@ -32,10 +32,10 @@ struct AttentionChunksInput {
     Tensor keys;    ///< [Hkv, n, d]
     AttentionRule rule;
     std::int64_t chunk = 256; ///< C
-    /// Padding of a short last chunk in the reference codes (C8): so many keys of logit 0 take part in its softmax,
-    /// whatever the window, and so many rows of logits 0 add 1/C, or 1/(C + e^sink), to each of its tokens.
+    /// Padding of a short last chunk in the reference codes (C8): `zeroKeys` keys of logit 0 take part in its softmax,
+    /// whatever the window, and `uniformRows` rows of logits 0 add 1/C each, or 1/(C + e^sink), to all of its tokens.
     std::int64_t zeroKeys = 0, uniformRows = 0;
-    /// Where the rows are those of a cache with gaps, their tokens: the window counts tokens, not rows.
+    /// The tokens of the rows of a cache with gaps, because the window counts tokens, not rows.
     RowPositions positions = {};
 };
 
@@ -64,8 +64,8 @@ struct WeightedAttentionInput {
     std::span<const WeightedSet> kept;
     /// [Hq, w, dv] outputs a to compare with; empty: none.
     Tensor reference = {};
-    /// Sums of earlier calls with the same input but `kept`; null: none. The CPU engine then computes only the tokens
-    /// in which an unweighted `kept` differs from the nearest of them, and adds its own sums.
+    /// Sums of earlier calls that differ in `kept` only; null: none. The CPU engine then computes only the tokens in
+    /// which an unweighted `kept` differs from the nearest earlier one, and adds the new sums.
     RecentSums* recent = nullptr;
 
     /// Index into `kept` of a query head's set.

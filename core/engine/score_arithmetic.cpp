@@ -30,7 +30,7 @@ double pooledAt(const float* scores, std::int64_t n, std::int64_t i, PoolKind ki
     }
     double sum = 0;
     for (std::int64_t j = begin; j < end; ++j) sum += double{scores[j]};
-    return sum / static_cast<double>(width); // also at the borders, as average pooling with zero padding has it
+    return sum / static_cast<double>(width); // also at the borders: average pooling with zero padding
 }
 
 template <class Formula> HostTensor entryByEntry(HostTensor a, const HostTensor& b, const Formula& formula) {
@@ -76,13 +76,13 @@ struct ScoreRange {
     float low = -kInfinity, high = kInfinity;
 };
 
-/// A float as an integer of the same order (-0 before 0), and back.
+/// Maps a float to an integer that sorts in the same order (-0 before 0), and back.
 std::int32_t turned(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7FFFFFFF); }
 std::int32_t keyOf(float score) { return turned(std::bit_cast<std::int32_t>(score)); }
 float scoreOf(std::int32_t key) { return std::bit_cast<float>(turned(key)); }
 
-/// The key at this place from the largest, 1 <= place <= all. Counting needs no branch: a few passes over few keys take
-/// less time than sorting them. Every other pass interpolates between the counts at both ends; the rest bisect.
+/// The place-th largest key, 1 <= place <= all. Counting needs no branch: a few passes over few keys take less time
+/// than sorting them. Every other pass interpolates between the counts at both ends; the others bisect.
 std::int32_t keyAt(std::span<const std::int32_t> keys, std::int64_t place) {
     std::int32_t low = *std::ranges::min_element(keys), high = *std::ranges::max_element(keys);
     std::int64_t below = std::ssize(keys), above = 0; // keys from `low` on, and those beyond `high`
@@ -105,7 +105,7 @@ std::int32_t keyAt(std::span<const std::int32_t> keys, std::int64_t place) {
     return low;
 }
 
-/// Where the `count` best scores most probably end, by a sample of the rows.
+/// The range in which the worst of the `count` best scores probably lies, from a sample of the rows.
 ScoreRange likelyEnd(std::span<const float> scores, std::int64_t count) {
     constexpr std::int64_t kSample = 2048;
     const std::int64_t stride = std::max<std::int64_t>(1, std::ssize(scores) / kSample);
@@ -132,7 +132,7 @@ struct WorstKept {
     bool isTied() const { return score == bestEvicted; }
 };
 
-/// Bit i: whether it holds of row i of 64. Bytes first, which compilers turn into vector instructions.
+/// Bit i: whether `holds` is true of score i of 64. Bytes come first, because compilers vectorise that loop.
 template <class Holds> std::uint64_t bitsOf(const float* scores, const Holds& holds) {
     std::array<std::uint8_t, 64> bytes;
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = holds(scores[i]) ? 1 : 0;
@@ -166,12 +166,12 @@ std::int64_t countAbove(std::span<const float> scores, float bound) {
     return count;
 }
 
-/// Of the `count` best scores, 1 <= count < all: only those near the end are looked at closely.
+/// The worst of the `count` best scores, 1 <= count < all. Only scores near it are compared with each other.
 WorstKept worstOf(std::span<const float> scores, std::int64_t count) {
     for (ScoreRange range = likelyEnd(scores, count);; range = {}) {
         const std::vector<std::int32_t> near = keysIn(scores, range);
         const std::int64_t kept = count - countAbove(scores, range.high);
-        if (kept < 1 || kept >= std::ssize(near)) continue; // the sample misled: all scores are near
+        if (kept < 1 || kept >= std::ssize(near)) continue; // the sample misled: take all scores
         const std::int32_t key = keyAt(near, kept);
         const float worst = scoreOf(key);
         std::int32_t above = 0, least = 0, next = std::numeric_limits<std::int32_t>::min();
@@ -191,7 +191,7 @@ std::size_t endOfTies(std::span<const float> scores, float score, std::int64_t c
     return end;
 }
 
-/// Writes the rows of which it holds, in order. Returns their end.
+/// Writes the rows for which `holds` is true, in order. Returns their end.
 template <class Holds>
 TokenIndex* writeRows(std::span<const float> scores, TokenIndex first, const Holds& holds, TokenIndex* next) {
     std::size_t i = 0;
@@ -215,7 +215,7 @@ TokenIndex* writeKept(std::span<const float> scores, TokenIndex first, const Wor
 
 bool hasNaN(std::span<const float> scores) {
     std::int32_t found = 0;
-    for (const float score : scores) found += std::isnan(score) ? 1 : 0; // to the end: no branch
+    for (const float score : scores) found += std::isnan(score) ? 1 : 0; // without a branch, to the end
     return found > 0;
 }
 
@@ -240,7 +240,7 @@ TopKHead bestRows(std::span<const float> scores, std::int64_t count, std::int64_
     for (std::int64_t i = m - last; i < m; ++i) *next++ = static_cast<TokenIndex>(i);
     head.kept.pop_back();
     head.margin = !isDecided       ? kInfinity
-                  : worst.isTied() ? 0 // also of equal infinities
+                  : worst.isTied() ? 0 // also between equal infinities
                                    : worst.score - worst.bestEvicted;
     return head;
 }

@@ -21,20 +21,20 @@ struct Standardisation {
     bool jointly = false;   ///< over all heads; else each head by itself
     std::int64_t chunk = 0; ///< statistics over so many rows at a time; 0: all rows
     bool sample = false;    ///< divide by count - 1 instead of count
-    double floor = 0;       ///< std is raised to it
+    double floor = 0;       ///< least std to divide by
 };
 
 struct TopKHead {
     std::vector<TokenIndex> kept; ///< ascending rows
-    float margin = 0;             ///< smallest kept free score minus largest evicted score; +infinity if no choice
+    float margin = 0;             ///< smallest kept unprotected score - largest evicted one; +infinity if no choice
 };
 
-/// [H, n] -> [H, n], centred window of odd width. Average: zero-padded with constant divisor; max: of what exists.
+/// [H, n] -> [H, n], centred window of odd width. Average: zero-padded with constant divisor; max: not padded.
 HostTensor pool(const HostTensor& scores, PoolKind kind, std::int64_t width);
 /// [Hq, n] -> [Hkv, n] over the query heads of each KV head, in the order of the query heads.
 HostTensor reduceGroups(const HostTensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
                         GroupRule rule);
-/// factor x, entry by entry (for signs of scores).
+/// factor * score, entry by entry (to flip the sign of scores).
 HostTensor scale(HostTensor scores, double factor);
 HostTensor standardise(HostTensor scores, const Standardisation& how);
 /// a + weight b and a b, entry by entry.

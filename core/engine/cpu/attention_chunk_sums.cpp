@@ -28,7 +28,7 @@ struct ChunkScratch {
 struct ChunkKeys {
     std::int64_t begin, count, terms;
     const float* rows;
-    const double* wideRows;   ///< for all its blocks of queries; null: each widens them
+    const double* wideRows;   ///< shared by all blocks of queries; null: each block widens the keys
     std::int64_t uniformRows; ///< padding rows of logits 0, which reach the keys of a short chunk only
     const TokenIndex* tokens; ///< of its keys, [terms]; null: key r is token r
     std::int64_t padding;     ///< zero keys have this token or later ones
@@ -38,7 +38,7 @@ class ChunkSums {
 public:
     ChunkSums(const Kernels& kernels, const AttentionChunksInput& input, bool fast, Progress& progress)
         : m_kernels(kernels), m_input(input), m_rule(input.rule), m_fast(fast), m_progress(progress) {
-        // Rows with gaps between them may lie further apart than the chunk is long.
+        // Rows of a cache with gaps may lie further apart in time than the chunk is long.
         m_reach = m_rule.slidingWindow < input.chunk || !input.positions.empty() ? m_rule.slidingWindow : 0;
         m_rule.slidingWindow = 0;
     }
@@ -76,7 +76,7 @@ public:
             if (m_rule.gqaGroupOf[h] != kvHead) continue;
             const auto head = static_cast<std::int64_t>(h);
             scratch.sums.assign(static_cast<std::size_t>(keys.terms), 0.0);
-            for (std::int64_t row = 0; row < keys.count; row += kMaxLanes) // in time order: sums keep their rounding
+            for (std::int64_t row = 0; row < keys.count; row += kMaxLanes) // in time order, which fixes the rounding
                 addQueries(head, keys, begin + row, std::min(kMaxLanes, keys.count - row), scratch);
             const double sink = m_rule.sinkOf(head), weight = std::isfinite(sink) ? portableExp(sink) : 0;
             const double uniform =

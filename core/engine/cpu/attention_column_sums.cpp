@@ -59,13 +59,13 @@ public:
     ColumnSums(const Kernels& kernels, const AttentionInput& input, bool fast, Progress& progress)
         : m_kernels(kernels), m_input(input), m_fast(fast), m_progress(progress) {}
 
-    /// Sums of the heads of some groups of one KV head, in fast arithmetic of one, into rows of out [Hq, m].
+    /// Writes the sums of some groups of one KV head (in fast arithmetic: of one group) into rows of out [Hq, m].
     void addGroups(std::span<const HeadGroup> groups, BlockScratch& scratch, std::vector<float>& out) const {
         const std::int64_t w = m_input.queries.size(1), m = m_input.keys.size(1);
         const HeadRows keys(m_input.keys, groups.front().kvHead, m_progress.checkpoint());
         std::vector<std::vector<double>> sums;
         for (const HeadGroup& group : groups) sums.emplace_back(group.queryHeads.size() * static_cast<std::size_t>(m));
-        for (std::int64_t begin = 0; begin < w; begin += kMaxLanes) // in time order: sums keep their rounding
+        for (std::int64_t begin = 0; begin < w; begin += kMaxLanes) // in time order, which fixes the rounding
             addBlocks(groups, keys, begin, std::min(w, begin + kMaxLanes), scratch, sums);
         for (std::size_t i = 0; i < groups.size(); ++i)
             for (std::size_t g = 0; g < groups[i].queryHeads.size(); ++g) {
@@ -131,14 +131,14 @@ HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Che
     const ColumnSums columnSums(m_kernels, input, fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
     const std::size_t most = fast ? 1 : blocksAtOnce(std::ssize(groups), m, m_workers.threads());
-    std::vector<std::span<const HeadGroup>> pieces; // whose blocks read keys that are widened once
+    std::vector<std::span<const HeadGroup>> pieces; // the blocks of a piece share keys that are widened once
     for (const HeadGroup& group : groups)
         if (pieces.empty() || pieces.back().size() == most || pieces.back().front().kvHead != group.kvHead)
             pieces.emplace_back(&group, 1);
         else
             pieces.back() = {pieces.back().data(), pieces.back().size() + 1};
     tbb::enumerable_thread_specific<BlockScratch> scratch;
-    // Of keys that stay in their file, half a gibibyte at a time is read and scored, on however many cores.
+    // For keys that stay in their file, about half a gibibyte of keys and logits is in memory, on any number of cores.
     const auto turn = turnFor(input.keys, checkpoint);
     const std::int64_t all = std::ssize(pieces);
     const double bytes = static_cast<double>(m * (input.keys.size(2) + 2 * kMaxLanes) * 4) * static_cast<double>(most);

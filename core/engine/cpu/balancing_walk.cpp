@@ -59,7 +59,7 @@ struct Scratch {
     WalkIntervals intervals;
 };
 
-/// A drawn sign that floats settled: its |u - p| is at least this.
+/// A drawn sign that floats settled; its |u - p| is at least `least`.
 struct OpenMargin {
     double least;
     std::int64_t row;
@@ -67,7 +67,7 @@ struct OpenMargin {
 
 struct WalkResult {
     BalancingSteps steps;
-    double margin = kInfinity; ///< at most this, with the open ones
+    double margin = kInfinity; ///< upper bound of the smallest margin, the open ones included
     std::vector<OpenMargin> open;
 };
 
@@ -93,7 +93,7 @@ public:
                 walkBlockInFloat(begin, end, result);
             else
                 walkBlock(begin, end, result.steps);
-            // Where many rows need doubles, floats only cost.
+            // If many rows need doubles anyway, float sums are wasted time.
             inFloat = inFloat && result.steps.inDouble <= kMaxLanes + end / 4;
             progress.advance(static_cast<double>(end - begin) * static_cast<double>(end));
         }
@@ -101,7 +101,7 @@ public:
         return result;
     }
 
-    /// Computes the open margins that are at most `best`.
+    /// The smallest margin of the walk, with the open margins that may be at most `best` computed in double.
     double settledMargin(const WalkResult& result, double best) {
         std::copy(result.steps.signs.begin(), result.steps.signs.end(), m_s.signs.begin());
         double margin = result.steps.margin;
@@ -126,7 +126,7 @@ private:
         }
     }
 
-    /// What sums in double need, before the first of them.
+    /// Prepares the first sum in double.
     void widen() {
         if (m_isWide) return;
         m_isWide = true;
@@ -160,7 +160,7 @@ private:
         for (std::size_t i = 0; i < m_s.terms.size(); ++i) m_s.terms[i] = out[i * kLaneStep] - square / 2;
     }
 
-    /// M of rows [0, end) against the lanes, rows [begin, end).
+    /// M of rows [0, end) against the lanes, which are rows [begin, end).
     void fillMatrix(std::int64_t begin, std::int64_t end) {
         widen();
         const double* products = nullptr;
@@ -257,7 +257,7 @@ private:
         if (i == 0 && m_walk.firstIsPlus) return 1;
         return m_walk.uniforms[i] < 0.5 - m_walk.gamma * product ? 1 : -1;
     }
-    /// Every y of the interval gives the same sign: p is monotone in y, also as it is rounded.
+    /// Whether every y of the interval gives the same sign: p is monotone in y, even when rounded.
     bool isSettled(std::int64_t i, double least, double most) const {
         return std::isfinite(least) && std::isfinite(most) && signAt(i, least) == signAt(i, most);
     }
@@ -294,11 +294,11 @@ private:
     const BalancingWalks& m_input;
     Scratch& m_s;
     const BalancingWalk& m_walk;
-    std::int64_t m_lanes = 0, m_filled = -1; ///< of the matrix: lanes, and the row of the first
+    std::int64_t m_lanes = 0, m_filled = -1; ///< lanes of the matrix, and the row of the first lane
     bool m_isWide = false;
 };
 
-/// The smallest margin of each head, found at the walks that may have it.
+/// Computes the smallest margin of each head, in the walks that may have it.
 void settleMargins(const BalancingWalks& input, std::vector<WalkResult>& results, const Kernels& kernels,
                    Scratch& scratch) {
     std::map<std::int64_t, double> best;

@@ -52,7 +52,7 @@ Tensor CpuEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) con
     m_workers.each(heads, [&](std::int64_t h) {
         assert(std::ssize(rows[h]) == m);
         float* to = out.data.data() + h * m * width;
-        for (std::size_t i = 0; i < rows[h].size();) { // all rows of the list that lie in one block
+        for (std::size_t i = 0; i < rows[h].size();) { // takes all rows of the list within one block
             const std::int64_t begin = rows[h][i] / step * step, end = std::min(begin + step, tensor.size(1));
             const HeadRows block(tensor, h, begin, end);
             for (; i < rows[h].size() && rows[h][i] >= begin && rows[h][i] < end; ++i)

@@ -11,14 +11,14 @@
 
 namespace kvscope::cpu {
 
-/// A tensor that stays in its file. Primitives that need it as a whole read it once, for good.
+/// A tensor that stays in its file. The first primitive that needs the whole tensor reads it, and it stays in memory.
 struct OnDemand {
     std::shared_ptr<const RowSource> source;
     std::once_flag once;
     std::vector<float> all; ///< empty until then
 };
 
-/// Float numbers in memory, or on demand. `rows` of a tensor shares them: head h starts at offset + h * headStride.
+/// Float numbers in memory, or on demand. Engine::rows shares the numbers: head h starts at offset + h * headStride.
 struct CpuStorage : TensorStorage {
     bool isOnDemand() const override { return demand != nullptr; }
 
@@ -29,7 +29,7 @@ struct CpuStorage : TensorStorage {
     std::int64_t headStride = 0;
 };
 
-/// A tensor's numbers for reading, all of them; the rows of one head are contiguous.
+/// All numbers of a tensor, for reading; the rows of one head are contiguous.
 struct TensorView {
     const float* data = nullptr;
     std::int64_t headStride = 0;
@@ -39,10 +39,10 @@ struct TensorView {
 
 TensorView viewOf(const Tensor& tensor);
 
-/// Rows [begin, end) of one head, contiguous, for as long as this lives: those in memory, or read here.
+/// Rows [begin, end) of one head, contiguous, valid while this object lives: already in memory, or read from the file.
 class HeadRows {
 public:
-    /// Throws Error of the file, and Cancelled between blocks of rows that are read.
+    /// Throws Error of the file, and Cancelled between the blocks of rows that it reads.
     HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end,
              const Checkpoint& checkpoint = {});
     HeadRows(const Tensor& tensor, std::int64_t head, const Checkpoint& checkpoint = {})

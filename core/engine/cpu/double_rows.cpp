@@ -72,7 +72,7 @@ void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width
 }
 
 void DoubleRows::centre() {
-    assert(!m_ahead); // they would belong to other rows
+    assert(!m_ahead); // its sums would be of the rows before centring
     const auto stride = static_cast<std::size_t>(m_stride);
     std::vector<double> sums(static_cast<std::size_t>(parts()) * stride), mean(stride);
     m_workers.each(parts(), [&](std::int64_t index) {

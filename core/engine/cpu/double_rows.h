@@ -16,17 +16,17 @@ namespace kvscope::cpu {
 class DoubleRows {
 public:
     /// rows [n, width]; sketch [width, d] or null (then d = width). With `gramAhead` the Gram matrix is computed while
-    /// the rows are in the L1 cache; useless for rows that will be centred.
+    /// the rows are in the L1 cache; not for rows that will be centred.
     DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t width,
                const float* sketch, std::int64_t d, bool gramAhead = false);
 
     void centre();
-    /// Largest squared length that centring removed, summed over the rows: rounding leaves a fraction of it.
+    /// Squared length that centring removed, summed over the rows: rounding leaves a fraction of it.
     double removed() const { return m_removed; }
 
     Eigen::MatrixXd gram() const;   ///< K^T K
     Eigen::MatrixXd factor() const; ///< triangular R with R^T R = K^T K, by Householder reflections
-    /// lengths[i] = || W^T row i ||^2 for W [d, any].
+    /// lengths[i] = || W^T row i ||^2 for W [d, any number of columns].
     void squaredLengths(const Eigen::MatrixXd& directions, double* lengths) const;
 
 private:
@@ -44,7 +44,7 @@ private:
     const Workers& m_workers;
     const Kernels& m_kernels;
     std::int64_t m_rows, m_width, m_stride;
-    bool m_floats; ///< the numbers are floats: products are exact
+    bool m_floats; ///< all numbers are floats, so their products are exact
     double m_removed = 0;
     AlignedMemory<double> m_values;
     std::optional<GramParts> m_ahead;

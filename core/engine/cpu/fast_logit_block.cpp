@@ -59,7 +59,7 @@ void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
 const std::array<double, kMaxLanes>& FastLogitBlock::exponentiate() {
     m_totals.fill(0.0);
     std::array<float, kMaxLanes> shifts = m_rowMaxima;
-    for (float& shift : shifts) // a query that sees no key: all its terms become 0
+    for (float& shift : shifts) // for a query that sees no key: all its terms become 0
         shift = std::max(shift, std::numeric_limits<float>::lowest());
     m_kernels.fastExponentials(m_values, m_terms, shifts.data(), m_totals.data());
     for (std::size_t lane = 0; lane < m_sinks.size(); ++lane)

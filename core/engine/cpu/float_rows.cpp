@@ -28,7 +28,7 @@ FloatRows::FloatRows(const Workers& workers, const Kernels& kernels, const float
     std::vector<double> sums(static_cast<std::size_t>(partsOf(n) * m_stride));
     eachStep([&](std::int64_t part, std::int64_t first, std::int64_t count, StepScratch& scratch) {
         float* out = m_values.data() + first * m_stride;
-        for (std::int64_t r = 0; r < count; r += kRowsPerTile) { // rows come from memory while others are computed with
+        for (std::int64_t r = 0; r < count; r += kRowsPerTile) { // fetches rows during the computation of others
             prefetch(rows + (first + r + kRowsPerTile) * width, kRowsPerTile * width);
             m_kernels.fastProduct({.lanes = lanes.data(),
                                    .laneStride = m_stride,
@@ -71,7 +71,7 @@ template <class Step> void FloatRows::eachStep(const Step& step) const {
 }
 
 bool FloatRows::fits(const Eigen::MatrixXd& directions) const {
-    constexpr double kMostCondition = 0x1.0p17; // by Frobenius norms; errors were below 5e-4 there
+    constexpr double kMostCondition = 0x1.0p17; // by Frobenius norms; measured errors were below 5e-4
     return directions.cols() == m_width &&
            (m_gram.trace() + m_removed) * directions.squaredNorm() <= kMostCondition * kMostCondition;
 }

@@ -21,8 +21,8 @@ public:
 
     const Eigen::MatrixXd& gram() const { return m_gram; }
     double removed() const { return m_removed; } ///< as in DoubleRows
-    /// Whether float products with W [d, rank] give scores to about 1e-3 of themselves: the condition number bounds
-    /// what rounding does to them, so rows that are nearly dependent need doubles.
+    /// Whether float products with W [d, rank] give scores with a relative error of about 1e-3: the condition number
+    /// bounds that error, so rows that are nearly dependent need doubles.
     bool fits(const Eigen::MatrixXd& directions) const;
     /// scores[i] = || W^T row i ||^2, at most 1.
     void scores(const Eigen::MatrixXd& directions, float* scores) const;
@@ -38,7 +38,7 @@ private:
     double m_removed = 0;
     AlignedMemory<float> m_values; ///< [n, stride], zeros beyond d, not centred
     Eigen::MatrixXd m_gram;
-    Eigen::VectorXd m_mean; ///< that the Gram matrix and scores are without; empty: none
+    Eigen::VectorXd m_mean; ///< subtracted in the Gram matrix and in the scores; empty: not centred
 };
 
 } // namespace kvscope::cpu

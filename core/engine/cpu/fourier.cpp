@@ -1,5 +1,5 @@
-// Fourier transforms in passes of radix 4, with one of 2 or 3 where the length asks for it (Stockham: every pass writes
-// its output in the order of the next, so nothing is permuted at the end).
+// Fourier transforms in passes of radix 4, and one of radix 2 or 3 where the length needs it (Stockham: every pass
+// writes its output in the order in which the next one reads it, so nothing is permuted at the end).
 #include "core/engine/cpu/fourier.h"
 
 #include <algorithm>

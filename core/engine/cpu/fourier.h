@@ -16,11 +16,11 @@ public:
     Fourier(const Kernels& kernels, std::int64_t length);
 
     std::int64_t length() const { return m_length; }
-    /// Numbers in one of the columns' two parts.
+    /// Numbers in the real (or imaginary) parts of the columns.
     std::int64_t size() const { return m_length * kFourierLanes; }
     /// x_k becomes the sum over j of x_j e^(-2 pi i j k / length). `scratch` holds 2 size() numbers.
     void transform(double* re, double* im, double* scratch) const;
-    /// The inverse, times `length`: with the parts exchanged it is the transform.
+    /// The inverse, times `length`: the transform with real and imaginary parts exchanged.
     void invert(double* re, double* im, double* scratch) const { transform(im, re, scratch); }
 
 private:

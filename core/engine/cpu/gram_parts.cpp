@@ -5,7 +5,7 @@
 
 namespace kvscope::cpu {
 
-// In stripes of 8 lanes: a stripe of the upper triangle needs factors below its end.
+// In stripes of 8 lanes: a stripe of the upper triangle needs only the factors up to its end.
 void GramParts::add(std::int64_t part, Multiply multiply, const double* rows, std::int64_t count) {
     std::vector<double>& sums = m_sums[part];
     if (sums.empty()) sums.resize(static_cast<std::size_t>(m_stride * m_stride));

@@ -12,7 +12,7 @@ namespace kvscope::cpu {
 /// Width of rows that are padded to whole steps of lanes.
 constexpr std::int64_t paddedTo(std::int64_t step, std::int64_t d) { return (d + step - 1) / step * step; }
 
-/// Rows are computed on in parts that depend on their number alone.
+/// Rows are processed in parts that depend on the number of rows alone.
 inline constexpr std::int64_t kPartRows = 1024;
 constexpr std::int64_t partsOf(std::int64_t rows) { return (rows + kPartRows - 1) / kPartRows; }
 
@@ -31,7 +31,7 @@ public:
 
 private:
     std::int64_t m_width, m_stride;
-    std::vector<std::vector<double>> m_sums; ///< of each part [stride, stride]; empty until it has rows
+    std::vector<std::vector<double>> m_sums; ///< of each part [stride, stride]; empty until rows are added to it
 };
 
 /// The columns of W [d, columns] as lanes of a product: [d, stride], zeros up to a multiple of `step` columns.
@@ -49,7 +49,7 @@ public:
 
     std::int64_t stride() const { return m_values.cols(); }
     const Real* at(std::int64_t column) const { return m_values.data() + column; }
-    /// Rows of W that are not zero in the step of columns from `column` on: a triangular W needs no more.
+    /// Rows of W up to the last non-zero one in the step of columns from `column` on; not all if W is triangular.
     std::int64_t depth(std::int64_t column) const { return m_depths[column / m_step]; }
 
 private:

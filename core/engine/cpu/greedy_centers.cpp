@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kReportEvery = 64; // picks
 
-/// The farthest first; ties: the lower row.
+/// Orders the farthest row first; ties: the lower row.
 struct Bound {
     double distance;
     TokenIndex row;
@@ -85,15 +85,15 @@ private:
         m_centres.insert(m_centres.end(), key, key + m_depth);
     }
 
-    /// The next centre from `from` on that may be nearer than centre `own`, or one that may not from there on.
+    /// The next centre from `from` on that may be nearer to the row than centre `own` (`nearer`), or that cannot be.
     std::int32_t next(std::int32_t own, std::int32_t from, std::int32_t end, double fourTimes, bool nearer) const {
         const float* between = m_between[own].data() - own - 1;
         while (from < end && isFarther(between[from], fourTimes) == nearer) ++from;
         return from;
     }
 
-    /// The distance in double that `squared` stands for is at least `nearest`. Not known where floats leave their
-    /// range.
+    /// Whether the squared distance in double, of which `squared` is the float, is certainly at least `nearest`. False
+    /// where floats leave their range.
     bool isFarther(float squared, double nearest) const {
         constexpr float kLeast = 1e-30F, kMost = 1e38F;
         const double error = (static_cast<double>(m_depth) / 4 + 28) * 0x1.0p-24;
@@ -107,7 +107,7 @@ private:
         if (missed == 0) return;
         m_missed.resize(static_cast<std::size_t>(missed));
         const std::int32_t own = m_state.centre[row];
-        const double fourTimes = 4 * (1 + 1e-9) * m_state.distances[row]; // sums of doubles are off by less
+        const double fourTimes = 4 * (1 + 1e-9) * m_state.distances[row]; // more than the rounding of sums in double
         if (from == 0) compareWith(row, from, all);
         for (std::int32_t begin = from; from > 0 && begin < all;) {
             begin = next(own, begin, all, fourTimes, true);
@@ -118,7 +118,7 @@ private:
         m_state.compared[row] = all;
     }
 
-    /// With centres [begin, end).
+    /// Compares the row with centres [begin, end).
     void compareWith(TokenIndex row, std::int32_t begin, std::int32_t end) {
         const float* key = m_keys + row * m_depth;
         m_kernels.floatDistances(m_centres.data() + begin * m_depth, end - begin, m_depth, key, m_missed.data());
@@ -153,7 +153,7 @@ private:
     GreedyCenters& m_state;
     std::vector<float> m_centres; // contiguous, so that a row is compared with missed centres in one sweep
     std::vector<float> m_missed;
-    std::vector<std::vector<float>> m_between; ///< of each centre: squared distances to those after it
+    std::vector<std::vector<float>> m_between; ///< of each centre: squared distances to later centres
     std::priority_queue<Bound> m_bounds;
 };
 

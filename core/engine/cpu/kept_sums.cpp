@@ -16,14 +16,14 @@ namespace kvscope::cpu {
 
 namespace {
 
-constexpr std::int64_t kShareRows = 5;       // of addShares, below the values
+constexpr std::int64_t kShareRows = 5;       // sums of addShares, after those of the values
 constexpr double kQuantaOfAnchor = 0x1.8p52; // an anchor's last bit is the quantum
 constexpr double kLargestShift = 1 << 16;    // a float log-sum-exp this large still has 7 bits after the point
 constexpr double kSmallestMass = 1.0 / 64;
 constexpr double kFloatUnit = 0x1p-24;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// The rounding mode of this thread, for as long as this lives.
+/// Sets the rounding mode of this thread while the object lives.
 class DirectedRounding {
 public:
     explicit DirectedRounding(unsigned mode) { _mm_setcsr((m_before & ~static_cast<unsigned>(_MM_ROUND_MASK)) | mode); }
@@ -55,7 +55,7 @@ std::int64_t stateSize(const WeightedAttentionInput& input) {
     return input.keys.size(0) + input.queries.size(0) * blocksPerHead(input) * blockSize(input);
 }
 
-/// The anchor of a head's values: 12 times the power of two at or above the largest. NaN where one is not finite.
+/// The anchor of a head's values: 12 times the smallest power of two above the largest. NaN where one is not finite.
 double anchorOf(const Tensor& values, std::int64_t kvHead) {
     const HeadRows rows(values, kvHead);
     float largest = 0;
@@ -91,7 +91,7 @@ bool KeptSumsPass::fits(const WeightedAttentionInput& input) {
     if (!input.recent || input.kept.empty() || input.keys.storage()->isOnDemand() ||
         input.values.storage()->isOnDemand())
         return false;
-    // -infinity: a query that sees nothing.
+    // A query that sees nothing has -infinity.
     const auto tooLarge = [](float x) { return !(std::abs(x) < kLargestShift) && x != -kInfinity; };
     return std::ranges::all_of(input.kept, isPlain) &&
            std::cmp_less_equal(stateSize(input) * 8, RecentSums::kMostBytes) &&
@@ -164,7 +164,7 @@ KeptSumsPass::Block KeptSumsPass::blockOf(const QueryBlock& queries) const {
                 m_sums->sums[m_input.rule.gqaGroupOf[queries.head]],
                 blockSums(queries),
                 {}};
-    block.shifts.fill(kLargestShift); // padding has no shares
+    block.shifts.fill(kLargestShift); // padding lanes get weights of 0
     const std::int64_t first = queries.head * m_input.queries.size(1) + queries.begin;
     std::copy_n(m_input.recent->logSumExps().data.begin() + first, std::ssize(list), block.shifts.begin());
     return block;

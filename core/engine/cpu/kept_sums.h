@@ -25,9 +25,9 @@ struct HeadCache {
     HeadRows keys, values;
 };
 
-/// What attention sums for the queries of a block, in units of e^shift; the attention sink is in `denominators`.
+/// The sums of attention for the queries of a block, in units of e^shift; `denominators` contain the attention sink.
 struct LaneSums {
-    std::int64_t lanes;         ///< padded with any numbers
+    std::int64_t lanes;         ///< padding lanes hold any numbers
     std::vector<double> values; ///< [dv, lanes]
     std::array<double, kMaxLanes> denominators, squares, shifts;
 };
@@ -37,25 +37,25 @@ std::vector<QueryLane> queryLanesOf(const WeightedAttentionInput& input, const Q
 
 /// Sums over unweighted kept sets that a later call updates by the difference of the sets: see KeptSums. The shift of a
 /// query is its log-sum-exp over everything, so no sum exceeds the largest value, and multiples of 2^-49 of that (the
-/// quantum) add without rounding. A term p v is rounded down to a multiple by the processor's rounding mode while it is
-/// added; taken away, -p v is rounded up, which is the same multiple. Half a quantum for each term is given back at the
-/// end, so the error of a sum over n tokens is about sqrt(n) / 3 quanta, and at most n / 2.
+/// quantum) add without rounding. The processor's rounding mode rounds a term p v down to a multiple while it is added;
+/// when the term is removed, -p v is rounded up, to the same multiple. At the end half a quantum per term is added,
+/// so the error of a sum over n tokens is about sqrt(n) / 3 quanta, and at most n / 2.
 class KeptSumsPass {
 public:
     /// Whether the input asks for sums and its sets have no weights, ascend and fit into memory.
     static bool fits(const WeightedAttentionInput& input);
     KeptSumsPass(const Kernels& kernels, const WeightedAttentionInput& input, const Workers& workers);
 
-    /// False where values are not finite: there is no quantum.
+    /// False where a value is not finite: there is no quantum then.
     bool runs() const { return m_sums != nullptr; }
     /// Logits that will be computed.
     double work() const;
-    /// Every block once, some of the same KV head and kept set at a time; different threads may compute different
-    /// blocks. Nothing where quanta could show in float results: the kept tokens have a tiny share of a query's
-    /// attention, or one value of the head is so much larger than a query's sum that its quantum is no small number.
+    /// Computes some blocks of one KV head and kept set. Every block is to be computed once; threads may compute other
+    /// blocks. A block has no result where quanta could show in floats: if the kept tokens have little of a query's
+    /// attention, or if one value of the head is so much larger than a query's sum that the quantum is not small.
     std::vector<std::optional<LaneSums>> compute(std::span<const QueryBlock> queries, const HeadCache& cache,
                                                  Progress& progress) const;
-    /// Gives the sums to the calls that come.
+    /// Stores the sums for later calls.
     void remember() const;
 
 private:
@@ -75,7 +75,7 @@ private:
 
     const Kernels& m_kernels;
     const WeightedAttentionInput& m_input;
-    std::shared_ptr<const KeptSums> m_before; ///< null: from nothing
+    std::shared_ptr<const KeptSums> m_before; ///< null: the sums start from nothing
     std::shared_ptr<KeptSums> m_sums;         ///< sums: an anchor for each KV head, then [dv + 5, 32] for each block
     std::vector<Difference> m_differences;    ///< for each set
 };

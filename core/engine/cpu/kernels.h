@@ -35,8 +35,8 @@ struct BalancingKernel {
     double logScale, logShift, valueScale, valueConstant;
 };
 
-/// 32 rows of a balancing walk, its lanes, against the rows before them and themselves, in float. Rows have the lanes'
-/// keys and values among them, from `before` on; counts are padded with zeros to a multiple of kWalkRows.
+/// 32 rows of a balancing walk, the lanes, against the rows before them and themselves, in float. `keys` and `values`
+/// hold the lanes' rows, too, from row `before` on; they are padded with zeros to a multiple of kWalkRows rows.
 struct WalkPanel {
     const float *keyLanes, *keys;     ///< [keyDepth, kMaxLanes], logScale included; [rows, keyDepth]
     const float *valueLanes, *values; ///< the same of values, valueScale included; valueDepth 0: none
@@ -47,7 +47,7 @@ struct WalkPanel {
     float logShift, valueConstant;
     double *y, *sizeSums,
         *reachSums; ///< [kMaxLanes] sums over the rows before a lane: sign M, size e, reach e, where
-                    ///< e = e^(<k, k'> - logShift), M = e (<v, v'> + valueConstant); y: below `before`
+                    ///< e = e^(<k, k'> - logShift), M = e (<v, v'> + valueConstant); y: only rows below `before`
     double* matrix; ///< [rows - before, kMaxLanes] M of the lanes themselves
 };
 inline constexpr std::int64_t kWalkRows = 8;
@@ -94,7 +94,7 @@ inline constexpr std::int64_t kRepulsionStep = 256;
 struct Kernels {
     const char* name;
 
-    // kernels/exact_products.cpp: factors that are floats, so a fused multiply-add equals multiply, then add.
+    // kernels/exact_products.cpp: the factors are floats, so a fused multiply-add equals a multiply and an add.
     /// dots[r] = row r . other and squares[r] = row r . row r of float rows [n, d]; either result may be null.
     void (*rowProducts)(const float* rows, std::int64_t n, std::int64_t d, const float* other, double* dots,
                         double* squares);
@@ -121,9 +121,9 @@ struct Kernels {
                          double* total);
     /// x[term][lane] *= weights[term]; squares[lane] += the square of that.
     void (*weigh)(double* x, std::int64_t terms, std::int64_t lanes, const double* weights, double* squares);
-    /// Of shares p = x[term][lane] in [0, 1]: sums [5, lanes] += sign times p in two parts (multiples of 2^-44, the
-    /// rest in multiples of 2^-76), p^2 likewise, and 1 where p >= 2^-49; additions are exact. x = sign p there, else
-    /// 0.
+    /// For attention weights p = x[term][lane] in [0, 1]: sums [5, lanes] += sign times p in two parts (multiples of
+    /// 2^-44, the rest in multiples of 2^-76), p^2 likewise, and 1 where p >= 2^-49; additions are exact. x becomes
+    /// sign p where p >= 2^-49, else 0.
     void (*addShares)(double* x, std::int64_t terms, std::int64_t lanes, double sign, double* sums);
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane], lanes [begin, end).
     void (*addAcrossLanes)(const double* x, std::int64_t terms, std::int64_t lanes, const double* factor,
@@ -132,14 +132,14 @@ struct Kernels {
     /// sum[lane] += factor[row] * x[row][lane], row after row.
     void (*addScaledRows)(const double* x, std::int64_t rows, std::int64_t lanes, const double* factor, double* sum);
 
-    /// Of point `row` against all `count` points (a multiple of kRepulsionStep): sums[0] += sum of w, sums[1] and
-    /// sums[2]
-    /// += sum of w^2 (x_row - x) and w^2 (y_row - y), where w = 1 / (1 + squared distance). Pairs in float, in 16
-    /// partial sums a step; steps in double.
+    /// Point `row` against all `count` points (a multiple of kRepulsionStep), with w = 1 / (1 + squared distance):
+    /// sums[0] += sum of w, sums[1] += sum of w^2 (x_row - x), sums[2] += sum of w^2 (y_row - y).
+    /// Pairs are added in float, in 16 partial sums for every kRepulsionStep points; the sums of these steps are added
+    /// in double.
     void (*repulsion)(const float* x, const float* y, std::int64_t count, std::int64_t row, double* sums);
     void (*fourierPass)(const FourierPass& pass);
-    /// sums[0] and sums[1] += sum over `count` columns j of affinity w (x - x_j) and w (y - y_j), w as above, of the
-    /// point `row` of points [n, 2]. In double, in 8 partial sums.
+    /// sums[0] and sums[1] += sum over `count` columns j of affinity w (x - x_j) and affinity w (y - y_j), w as above,
+    /// for point `row` of points [n, 2]. In double, in 8 partial sums.
     void (*attraction)(const float* points, const std::int32_t* columns, const float* affinities, std::int64_t count,
                        std::int64_t row, double* sums);
 
@@ -152,7 +152,7 @@ struct Kernels {
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane].
     void (*fastAddAcrossLanes)(const float* x, std::int64_t terms, const float* factor, double* sum);
 
-    // kernels/bounded_floats.cpp: float, for numbers whose error is bounded by the caller.
+    // kernels/bounded_floats.cpp: float, for numbers whose error the caller bounds.
     void (*walkPanel)(const WalkPanel& panel);
     /// to[c] = factor (row[c] - centre[c]), rounded to float (no centre: 0).
     void (*shiftedRow)(const float* row, const double* centre, double factor, std::int64_t d, float* to);
@@ -162,7 +162,7 @@ struct Kernels {
     void (*floatDistances)(const float* rows, std::int64_t n, std::int64_t d, const float* other, float* distances);
 };
 
-/// "" picks the best this processor has; "v2", "v3" or "v4" (x86-64 levels) is refused with Error where it is missing.
+/// "" picks the best of this processor; throws Error if the processor lacks "v2", "v3" or "v4" (x86-64 levels).
 const Kernels& kernelsFor(const std::string& instructionSet);
 
 } // namespace kvscope::cpu

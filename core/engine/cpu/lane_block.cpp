@@ -13,7 +13,7 @@ void useLargePages(void* memory, std::size_t bytes) {
     constexpr std::size_t kPage = 4096, kLargePage = std::size_t{2} << 20;
     if (bytes < 4 * kLargePage) return;
     const auto before = reinterpret_cast<std::uintptr_t>(memory) % kPage, skipped = (kPage - before) % kPage;
-    madvise(static_cast<char*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE); // advice: it may be refused
+    madvise(static_cast<char*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE); // the kernel may refuse
 }
 
 LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_depth(d) {
@@ -22,7 +22,7 @@ LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_
     m_lanes = (count + kLaneStep - 1) / kLaneStep * kLaneStep;
     double* to = m_values.atLeast(d * m_lanes);
     if (count < m_lanes) std::fill(to, to + d * m_lanes, 0.0);
-    for (std::int64_t lane = 0; lane < count; ++lane) // rows come from memory: in order
+    for (std::int64_t lane = 0; lane < count; ++lane) // row by row, as they lie in memory
         for (std::int64_t c = 0; c < d; ++c) to[c * m_lanes + lane] = double{rows[lane][c]};
 }
 

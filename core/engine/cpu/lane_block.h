@@ -9,13 +9,13 @@
 
 namespace kvscope::cpu {
 
-/// Asks for large pages: of small ones, a third of the time of long rows went into getting them.
+/// Asks for large pages: with small pages, a third of the time for long rows went into page faults.
 void useLargePages(void* memory, std::size_t bytes);
 
-/// Numbers from the start of a cache line on, so that no vector of them lies across two lines. Not zeroed.
+/// Memory that starts at a cache line, so that no vector crosses two lines. Not zeroed.
 template <class Real> class AlignedMemory {
 public:
-    /// The old numbers are lost where it grows.
+    /// The old numbers are lost when the memory grows.
     Real* atLeast(std::int64_t count) {
         if (count > m_size) {
             m_lines.reset();
@@ -37,8 +37,8 @@ private:
     std::unique_ptr<Line[]> m_lines;
 };
 
-/// Asks for numbers that are read next, so that they come from memory while others are computed with. Needs no end:
-/// what lies behind it is not read.
+/// Prefetches numbers that are read next, so that they are fetched while earlier ones are used. The range may exceed
+/// the array: a prefetch never faults.
 template <class Real> void prefetch(const Real* numbers, std::int64_t count) {
     constexpr std::int64_t kPerLine = 64 / sizeof(Real);
     for (std::int64_t i = 0; i < count; i += kPerLine) __builtin_prefetch(numbers + i, 0, 2); // into L2
@@ -63,7 +63,7 @@ private:
 inline constexpr std::int64_t kPanelRows = 24, kTileRows = 4 * kPanelRows;
 /// Blocks that share widened keys and values: their sums and queries fit into the L2 cache beside these.
 inline constexpr std::size_t kMostBlocks = 4;
-/// Of `blocks` over so many keys: as many at once as leave some groups for every thread and whose logits take 64 MiB.
+/// How many of `blocks` over so many keys to compute at once: each thread has groups to do, logits take at most 64 MiB.
 std::size_t blocksAtOnce(std::int64_t blocks, std::int64_t keys, int threads);
 inline constexpr double kLogitsPerStep = 1 << 17; ///< some milliseconds between checkpoints
 inline constexpr std::int64_t stepOf(std::size_t blocks) { return blocks > 1 ? kTileRows : kPanelRows; }

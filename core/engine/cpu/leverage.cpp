@@ -27,7 +27,7 @@ public:
 
     std::int64_t width() const { return m_width; }
 
-    /// Scores of the chunk into head's row of scores [H, n]; the spectrum [width] too unless null. Returns the rank.
+    /// Writes the chunk's part of scores [H, n], and the spectrum [width] unless that is null. Returns the rank.
     std::int64_t compute(const Chunk& chunk, std::vector<float>& scores, float* spectrum) const {
         const std::int64_t n = m_request.rows.size(1), d = m_request.rows.size(2), count = chunk.end - chunk.begin;
         const HeadRows from(m_request.rows, chunk.head, chunk.begin, chunk.end);

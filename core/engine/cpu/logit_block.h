@@ -30,7 +30,7 @@ public:
 
     /// Computes the logits of further terms; advances progress by one per logit.
     void append(const KeyTerms& terms, Progress& progress) { append({this, 1}, terms, progress); }
-    /// The same for several blocks, which read keys that are widened once.
+    /// The same for several blocks, which share keys that are widened once.
     static void append(std::span<LogitBlock> blocks, const KeyTerms& terms, Progress& progress);
 
     /// Turns logits l into e^(l - rowMax) with each lane's largest logit (X4: no overflow, the shift cancels).

@@ -45,7 +45,7 @@ struct KeyTerms {
 /// Sets masked logits of a block to -infinity.
 class LogitMask {
 public:
-    /// Of a block with so many lanes, padding included. Window 0: none.
+    /// For a block with so many lanes, padding included. Window 0: none.
     LogitMask(const std::vector<QueryLane>& queries, std::int64_t lanes, std::int64_t window) : m_window(window) {
         for (const QueryLane& query : queries) m_positions.push_back(query.position);
         const auto [earliest, latest] = std::ranges::minmax_element(m_positions);

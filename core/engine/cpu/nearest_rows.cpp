@@ -1,6 +1,6 @@
 // Nearest rows by products in float. Of shifted rows a, half a squared distance is |a_i|^2 / 2 + |a_j|^2 / 2 - a_i.a_j;
 // the first term is the same for all j. The error of the rest comes from rounding the shifted rows, their product and
-// two sums: below (d / 2 + 5) 2^-24 of |a_i|^2 + |a_j|^2, for |a_i| |a_j| is at most half of that.
+// two sums: below (d / 2 + 5) 2^-24 of |a_i|^2 + |a_j|^2, since |a_i| |a_j| is at most half of that.
 #include "core/engine/cpu/nearest_rows.h"
 
 #include "core/engine/cpu/lane_block.h"
@@ -16,7 +16,7 @@ namespace kvscope::cpu {
 
 namespace {
 
-constexpr double kSmallest = 1e-30; // of shifted rows: numbers that floats round more coarsely
+constexpr double kSmallest = 1e-30; // absolute error for shifted rows that floats round more coarsely
 
 std::vector<double> meanRow(const HostTensor& rows) {
     const std::int64_t n = rows.shape[0], d = rows.shape[1];
@@ -27,7 +27,7 @@ std::vector<double> meanRow(const HostTensor& rows) {
     return mean;
 }
 
-/// A power of two that makes the largest coordinate 1/2 to 1.
+/// The power of two that scales the largest coordinate to 1/2 to 1.
 double unitOf(const HostTensor& rows, const std::vector<double>& mean) {
     const auto d = std::ssize(mean);
     double largest = 0;
@@ -40,7 +40,7 @@ double unitOf(const HostTensor& rows, const std::vector<double>& mean) {
 
 } // namespace
 
-/// The rows that may be among the nearest of one row, while all are looked through.
+/// The rows that may be among the nearest of one row, while all rows are scanned.
 class NearestRows::Candidates {
 public:
     Candidates(std::size_t count, float error) : m_wanted(count), m_error(error), m_room(2 * count + 64) {}
@@ -52,7 +52,7 @@ public:
         if (m_found.size() >= m_room) prune();
     }
 
-    /// Leaves out what `count` others are nearer than.
+    /// Drops the rows that cannot be among the `count` nearest.
     void prune() {
         if (m_found.size() < m_wanted) return;
         const auto last = m_found.begin() + static_cast<std::ptrdiff_t>(m_wanted) - 1;
@@ -76,7 +76,7 @@ private:
     };
 
     std::size_t m_wanted;
-    float m_error; ///< twice the row's own part
+    float m_error; ///< twice the row's own part of the error
     float m_most = std::numeric_limits<float>::infinity();
     std::size_t m_room;
     std::vector<Found> m_found;
@@ -102,7 +102,7 @@ std::vector<std::vector<Neighbour>> NearestRows::of(std::int64_t begin, std::int
     assert(begin < end && end - begin <= kMaxLanes && std::cmp_less(count, m_count));
     std::vector<float> lanes(static_cast<std::size_t>(m_depth * kMaxLanes));
     std::array<float, kMaxLanes> most;
-    most.fill(-std::numeric_limits<float>::infinity()); // padding finds nothing
+    most.fill(-std::numeric_limits<float>::infinity()); // padding lanes find nothing
     std::vector<Candidates> found;
     for (std::int64_t i = begin; i < end; ++i) {
         for (std::int64_t c = 0; c < m_depth; ++c) lanes[c * kMaxLanes + i - begin] = m_shifted[i * m_depth + c];
@@ -142,7 +142,7 @@ std::vector<std::vector<Neighbour>> NearestRows::of(std::int64_t begin, std::int
             }
         }
     };
-    look(begin, m_count); // tokens that stand together are often near
+    look(begin, m_count); // keys of neighbouring tokens are often near
     look(0, begin);
     std::vector<std::vector<Neighbour>> near;
     for (std::int64_t i = begin; i < end; ++i) {

@@ -17,7 +17,7 @@ struct Neighbour {
 };
 
 /// The nearest of finite rows [n, d] by Euclidean distance in double, ties to the lower row. All pairs are compared in
-/// float, whose error is bounded; what may be among the nearest is compared again in double.
+/// float, whose error is bounded; rows that may be among the nearest are compared again in double.
 class NearestRows {
 public:
     NearestRows(const Kernels& kernels, const HostTensor& rows);
@@ -34,10 +34,10 @@ private:
     const Kernels& m_kernels;
     const HostTensor& m_rows;
     std::int64_t m_count, m_depth;
-    double m_error;               ///< of half a squared distance, in units of the squares of both rows
-    std::vector<float> m_shifted; ///< [n, d] rows from their mean, in a unit that is no smaller than any coordinate
+    double m_error;               ///< bound for half a squared distance, in units of the sum of both rows' squares
+    std::vector<float> m_shifted; ///< [n, d] rows minus their mean, scaled so that no coordinate exceeds 1
     std::vector<float> m_lowest;  ///< [n] half the square of a shifted row, less its part of the error
-    std::vector<float> m_errors;  ///< [n] that part
+    std::vector<float> m_errors;  ///< [n] a row's part of the error
 };
 
 } // namespace kvscope::cpu

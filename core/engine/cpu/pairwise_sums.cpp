@@ -1,6 +1,6 @@
 // Sum of a key's similarities to all keys of its head (KeyDiff Eq. 7): all n^2 pairs, in blocks of up to 32 rows
-// against panels of rows. In exact arithmetic equal to n ||mu|| times the cosine to the normalised mean (K2), and
-// computed in full so that this can be verified.
+// against panels of rows. In exact arithmetic a sum of cosines equals n ||mu|| times the cosine to the normalised mean
+// (K2); it is computed in full so that this can be verified.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/lane_block.h"
 

@@ -14,7 +14,7 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// (sum x x^T - n mean mean^T) / (n - 1). In double this loses (mean / spread)^2 of 2^53, harmless for keys.
+/// (sum x x^T - n mean mean^T) / (n - 1). Cancellation costs a factor (mean / spread)^2 of 2^53, harmless for keys.
 Eigen::MatrixXd covarianceOf(const RowMoments& moments, const Eigen::VectorXd& mean, std::int64_t n) {
     const std::int64_t d = mean.size(), size = moments.stride;
     Eigen::MatrixXd covariance(d, d);

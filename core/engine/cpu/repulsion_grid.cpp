@@ -1,6 +1,6 @@
-// The convolution by Fourier transforms of real rows, two at a time as real and imaginary part, and of half the
-// columns: the other half mirrors them. Work is cut by the grid's shape, and charges are added in the order of the
-// points, so results depend neither on threads nor on the instruction set.
+// Convolves by Fourier transforms of real rows, two at a time as real and imaginary part, and of half the columns,
+// which the other half mirrors. Work is cut by the grid's shape, and charges are added in the order of the points, so
+// results depend neither on threads nor on the instruction set.
 #include "core/engine/cpu/repulsion_grid.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace kvscope::cpu {
 namespace {
 
 constexpr double kFinest = 1.0 / 64, kSpacing = 0.5;      // of nodes; w falls to half of its height at distance 1
-constexpr std::int64_t kCheap = 512;                      // transform: as fine as possible up to here
-constexpr std::int64_t kLongest = 2048;                   // transform: beyond 500 units the nodes move apart
-constexpr std::int64_t kMargin = 8;                       // the splines' transform decays by 0.27 a node
+constexpr std::int64_t kCheap = 512;                      // transform length up to which the nodes stay finest
+constexpr std::int64_t kLongest = 2048;                   // transform length: over 500 units the nodes move apart
+constexpr std::int64_t kMargin = 8;                       // the inverse spline filter decays by 0.27 per node
 constexpr std::int64_t kRowsPerBlock = 2 * kFourierLanes; // a row is a real or an imaginary part
 
 /// Four cubic B-splines on the nodes around u, from node `first` on, and their slopes.

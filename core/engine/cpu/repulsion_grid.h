@@ -22,7 +22,7 @@ public:
 
     /// Computes the potential of the points [n, 2].
     void place(const std::vector<double>& points);
-    /// Of one of these points: sum of w over all points, itself included, and of w^2 (x - x_j) and w^2 (y - y_j).
+    /// For one of the points: the sums over all points, itself included, of w, w^2 (x - x_j) and w^2 (y - y_j).
     void read(double x, double y, double* sums) const;
 
 private:
@@ -49,9 +49,9 @@ private:
     const Kernels& m_kernels;
     const Workers& m_workers;
     double m_left = 0, m_top = 0, m_spacing = 0;
-    std::int64_t m_width = 0, m_rows = 0; ///< nodes of the grid; rows: a multiple of those of a block
+    std::int64_t m_width = 0, m_rows = 0; ///< nodes of the grid; rows: padded to whole blocks
     std::vector<double> m_nodes;          ///< [rows, width] charges, then the potential
-    std::unique_ptr<Fourier> m_fourier;   ///< so long that nothing wraps around
+    std::unique_ptr<Fourier> m_fourier;   ///< long enough that the convolution does not wrap around
     double m_transferSpacing = 0;
     std::vector<double> m_transfer; ///< [column blocks, length, kFourierLanes]: the transform of w and of the splines
     tbb::enumerable_thread_specific<AlignedMemory<double>> m_scratch;

@@ -18,7 +18,7 @@ RowMoments emptyMoments(std::int64_t d) {
 }
 
 void addPanel(const Kernels& kernels, const double* panel, std::int64_t count, RowMoments& moments) {
-    // Only the upper triangle, in stripes of up to 32 lanes: stripe [first, first + width) needs factors below its end.
+    // Only the upper triangle, in stripes of up to 32 lanes: stripe [first, first + width) needs factors up to its end.
     for (std::int64_t first = 0; first < moments.stride; first += kMaxLanes) {
         const std::int64_t width = std::min(kMaxLanes, moments.stride - first);
         kernels.exactProduct({.lanes = panel + first,

@@ -8,7 +8,7 @@
 
 namespace kvscope::cpu {
 
-inline constexpr std::int64_t kMomentRows = 2048; ///< rows whose products are added before the partial sums are
+inline constexpr std::int64_t kMomentRows = 2048; ///< rows of one partial sum
 
 /// Sums of x_a x_b and of x_a over rows [n, d], in double. d is padded to a stride that is a multiple of 8.
 struct RowMoments {

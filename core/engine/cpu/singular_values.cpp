@@ -33,8 +33,8 @@ std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chos
 }
 
 /// The largest eigenvalue of a matrix that grows by one row at a time: power iteration started from the previous
-/// eigenvector needs only a few products. A row orthogonal to that vector leaves it an eigenvector, though another may
-/// have become the top one, so what the iteration finds is checked.
+/// eigenvector needs only a few products. A new row that is orthogonal to that vector leaves it an eigenvector, though
+/// another may now have the largest eigenvalue, so the result of the iteration is checked.
 class TopEigenvalue {
 public:
     double of(const Eigen::MatrixXd& gram) {
@@ -57,7 +57,7 @@ private:
     static constexpr int kSteps = 40;
     static constexpr double kResidual = 1e-6, kExcess = 1e-7;
 
-    /// No eigenvalue exceeds this one by more than kExcess of it.
+    /// Whether no eigenvalue exceeds `value` by more than kExcess times `value`.
     static bool isLargest(const Eigen::MatrixXd& gram, double value) {
         if (gram.squaredNorm() <= 2 * value * value) return true; // the sum of all squared eigenvalues
         Eigen::MatrixXd rest = -gram;
@@ -81,7 +81,7 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
     const std::int64_t heads = rows.size(0), d = rows.size(2);
     assert(chosen.empty() || std::cmp_equal(chosen.size(), heads));
     HostTensor out{Shape{heads, d}, std::vector<float>(static_cast<std::size_t>(heads * d))};
-    double total = 1; // variance of an empty set
+    double total = 1; // positive also for empty sets
     for (std::int64_t h = 0; h < heads; ++h)
         total += chosen.empty() ? static_cast<double>(rows.size(1)) : static_cast<double>(chosen[h].size());
     Progress progress(checkpoint, total);

@@ -21,7 +21,7 @@ public:
     ClusterPass(const Kernels& kernels, std::int64_t d, double radius, std::int64_t most, StreamClusters& out)
         : m_kernels(kernels), m_depth(d), m_radius(radius), m_most(most), m_out(out) {}
 
-    /// False when one cluster more than allowed would be opened.
+    /// False when the row would open one cluster more than allowed.
     bool take(const float* key, TokenIndex row) {
         const auto known = static_cast<std::int64_t>(m_out.representatives.size());
         m_distances.resize(static_cast<std::size_t>(known));

@@ -4,13 +4,13 @@
 
 namespace kvscope::cpu {
 
-/// Of a symmetric matrix [d, d], whose lower triangle is read: its eigenvalues ascending, eigenvectors as columns.
+/// Eigenvalues, ascending, and eigenvectors, as columns, of a symmetric matrix [d, d], whose lower triangle is read.
 struct SymmetricEigen {
     Eigen::VectorXd values;  ///< [d]
     Eigen::MatrixXd vectors; ///< [d, d]
 };
 
-// By Eigen's solver, here alone: compiling it takes 13 seconds.
+// Nothing else calls Eigen's solver, because compiling it takes 13 seconds.
 SymmetricEigen symmetricEigen(const Eigen::MatrixXd& symmetric);
 Eigen::VectorXd symmetricEigenvalues(const Eigen::MatrixXd& symmetric); ///< [d], ascending
 

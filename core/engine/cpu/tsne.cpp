@@ -89,7 +89,7 @@ private:
     }
 
     const TsneAffinities& m_affinities;
-    std::vector<float> m_narrow; ///< affinities as the attraction reads them: their memory is what it waits for
+    std::vector<float> m_narrow; ///< affinities as floats for the attraction, which is bound by memory
     const Kernels& m_kernels;
     Workers m_workers;
     std::optional<RepulsionGrid> m_grid;
@@ -100,7 +100,7 @@ private:
     double m_entropy = 0;                  ///< sum p ln p
 };
 
-/// Step sizes per coordinate: they grow while the gradient keeps its sign and shrink when it changes (Jacobs, 1988).
+/// Step sizes per coordinate: they grow while the gradient keeps its sign and shrink when that changes (Jacobs, 1988).
 class Descent {
 public:
     Descent(std::size_t coordinates, double rate) : m_rate(rate), m_step(coordinates), m_gain(coordinates, 1.0) {}
@@ -144,7 +144,7 @@ Embedding embeddingOf(const std::vector<double>& points, int iteration, double d
             repulsionFor(n)};
 }
 
-/// Points of an embedding by their distance: those nearest along x are looked at first.
+/// Finds near points of an embedding: points nearest along x are looked at first.
 class NearPoints {
 public:
     explicit NearPoints(const HostTensor& points) : m_points(points), m_byX(static_cast<std::size_t>(points.shape[0])) {
@@ -154,14 +154,14 @@ public:
         for (std::size_t place = 0; place < m_byX.size(); ++place) m_place[m_byX[place]] = place;
     }
 
-    /// Squared distance of two points, and the other one's number: no two are equal.
+    /// Squared distance of two points, with the second point's number, so that no two are equal.
     using Distance = std::pair<double, std::size_t>;
     Distance distance(std::size_t i, std::size_t j) const {
         const double dx = x(i) - x(j), dy = double{m_points.data[2 * i + 1]} - double{m_points.data[2 * j + 1]};
         return {dx * dx + dy * dy, j};
     }
 
-    /// That of the point number `count` by distance from point i. No distance is shorter than its part along x.
+    /// Distance of the `count`-th nearest point from point i. No distance is shorter than its part along x.
     Distance last(std::size_t i, std::size_t count) const {
         std::priority_queue<Distance> near;
         std::size_t left = m_place[i], right = left + 1; // [left, right) has been looked at
@@ -220,7 +220,7 @@ Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, con
     const int exaggerated = std::min(kLongestExaggeration, request.iterations / 3);
     std::vector<double> points = randomStart(n, request.seed);
     Pairs pairs(affinities, workers, repulsionFor(n));
-    // n / 12 of the original code, whose gradient has no factor 4 (Belkina et al., Nature Communications 10, 2019).
+    // The original code: n / 12 and a gradient without the factor 4 (Belkina et al., Nature Communications 10, 2019).
     Descent descent(points.size(), std::max(50.0, static_cast<double>(n) / kExaggeration / 4));
     TsneGradient slope;
     for (int iteration = 0; iteration < request.iterations; ++iteration) {

@@ -1,5 +1,5 @@
 // The input half of t-SNE: affinities p_ij. Every row gives its nearest rows Gaussian affinities of the requested
-// perplexity; those of a pair are averaged.
+// perplexity; the two affinities of a pair are averaged.
 #include "core/engine/tsne.h"
 
 #include "core/base/error.h"
@@ -36,7 +36,7 @@ void check(const HostTensor& rows, double perplexity) {
                          "Look for NaN or infinity in the capture"});
 }
 
-/// Affinities exp(-beta (d_j - d_0)) of one row's neighbours.
+/// Affinities exp(-beta (d_j - d_0)) of one row's neighbours, d the squared distance.
 class RowAffinities {
 public:
     RowAffinities(const Kernels& kernels, const std::vector<Neighbour>& near)
@@ -45,8 +45,8 @@ public:
         for (const Neighbour& one : near) m_distances.push_back(one.distance - near.front().distance);
     }
 
-    /// Affinities of the wanted entropy, which falls as beta grows: beta is doubled or halved until it is enclosed,
-    /// then bisected. Rows at equal distances have equal affinities for every beta.
+    /// Affinities of the entropy ln perplexity, which falls as beta grows: beta is doubled or halved until it is
+    /// enclosed, then bisected. Rows at equal distances have equal affinities for every beta.
     std::vector<double> ofPerplexity(double perplexity) {
         constexpr double kTolerance = 1e-9;
         const double wanted = portableLog(perplexity), spread = m_distances.back();
@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    /// In nats, of the affinities at beta.
+    /// Entropy of the affinities at beta, in nats.
     double entropyAt(double beta) {
         for (std::size_t j = 0; j < m_count; ++j) m_exponentials[j] = -beta * m_distances[j];
         constexpr std::array<double, kMaxLanes> kNoShift{};
@@ -82,7 +82,7 @@ private:
 
     const Kernels& m_kernels;
     std::size_t m_count;
-    std::vector<double> m_exponentials, m_distances; ///< the former padded
+    std::vector<double> m_exponentials, m_distances; ///< m_exponentials is padded
     double m_total = 0;
 };
 

@@ -16,7 +16,7 @@ inline std::unique_lock<std::mutex> turnFor(const Tensor& tensor, const Checkpoi
     std::unique_lock turn(turns, std::defer_lock);
     while (tensor.storage()->isOnDemand() && !turn.try_lock()) {
         checkpoint.stopPoint();
-        std::this_thread::sleep_for(std::chrono::milliseconds(5)); // of tens of milliseconds and more that a call takes
+        std::this_thread::sleep_for(std::chrono::milliseconds(5)); // a call takes tens of milliseconds or more
     }
     return turn;
 }

@@ -1,9 +1,9 @@
 // Why the bounds hold. Let u = 2^-24, K and X be the lengths of a row's centred key and weighted value, and g the
-// roundings on the longest way through an inner product. Then the exponent of an entry is off by at most
+// roundings on the longest path of an inner product. Then the exponent of an entry is off by at most
 // (g + 5) u logScale K_i K_j + 2 u |logShift|, e^x by 8 u of itself, the product of values by (g + 4) u valueScale X_i
 // X_j, and additions by u of a sum's size each. All of it is at most e (X'_i X'_j) (c1 logScale K_i K_j + c2), where
 // X' = sqrt(valueScale) X + sqrt(valueConstant), so two sums over j, of e X'_j K_j and of e X'_j, bound the error of y.
-// c2 also holds what the double computation may be off by, which starts from keys that are not centred.
+// c2 also covers the error of the double computation, which starts from keys that are not centred.
 #include "core/engine/cpu/walk_intervals.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr double kDepthStep = 16;                       // as kernels/bounded_fl
 constexpr double kMostError = 0.01;                     // of an entry; below it e^x - 1 is x within 1 %
 constexpr double kMostExponent = 60, kMostLength = 1e4; // so that no sum of a panel overflows a float
 constexpr double kSecondOrder = 1.05;                   // products of errors, and the rounding of the bounds themselves
-constexpr double kTiny = 1e-12;                         // a size that covers products below the range of float
+constexpr double kTiny = 1e-12;                         // added to sizes: covers products below the range of float
 
 std::int64_t wholePanels(std::size_t rows) {
     return (static_cast<std::int64_t>(rows) + kMaxLanes - 1) / kMaxLanes * kMaxLanes;

@@ -25,7 +25,7 @@ public:
     void fillPanel(std::int64_t begin, std::int64_t end);
     void setSign(std::int64_t row, double sign) { m_signs[row] = static_cast<float>(sign); }
     double* sums() { return m_y.data(); } ///< y of the panel's lanes, so far
-    /// Of the panel's lane: |y - sums()[lane]| is at most this, once the panel's rows before it have been added.
+    /// Bound on |y - sums()[lane]| for a lane of the panel, once the panel's rows before it have been added.
     double bound(std::int64_t lane) const;
     /// M of the panel's row against its lanes.
     const double* entries(std::int64_t row) const { return m_matrix.data() + row * kMaxLanes; }

@@ -24,7 +24,7 @@ namespace {
 /// All terms of one kept set in order: numerator, denominator where it differs, then tokens [cut, n).
 struct TermList {
     std::vector<TokenIndex> tokens;
-    std::vector<double> numerator, denominator; ///< weight of each term in each sum, 0 where it is not in it
+    std::vector<double> numerator, denominator; ///< weight of each term in each sum; 0: not in that sum
 
     void add(TokenIndex token, double numeratorWeight, double denominatorWeight) {
         tokens.push_back(token);
@@ -74,7 +74,7 @@ public:
     WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const Checkpoint& checkpoint)
         : m_kernels(kernels), m_input(input), m_checkpoint(checkpoint) {}
 
-    /// Made for the first call: a step of the budget needs no list.
+    /// The lists are made on the first call, because an update of kept sums needs none.
     const TermList& termsOfHead(std::int64_t head) const {
         std::call_once(m_once, [this] {
             const std::int64_t end = m_input.firstQuery + m_input.queries.size(1);
@@ -84,7 +84,7 @@ public:
         return m_terms[m_input.setOf(head)];
     }
 
-    /// Blocks of the same KV head and kept set.
+    /// Computes blocks of one KV head and kept set.
     std::vector<LaneSums> compute(std::span<const QueryBlock> queries, const HeadCache& cache, BlockScratch& scratch,
                                   Progress& progress) const {
         if (queries.empty()) return {};
@@ -185,7 +185,7 @@ std::vector<BlockGroup> groupsOf(const WeightedAttentionInput& input, std::size_
     return groups;
 }
 
-/// All groups at once, or those of one KV head after the other.
+/// All groups in one round, or one round per KV head.
 std::vector<std::span<const BlockGroup>> roundsOf(std::span<const BlockGroup> groups,
                                                   const std::vector<std::int32_t>& gqaGroupOf, bool byKvHead) {
     std::vector<std::span<const BlockGroup>> rounds;
@@ -225,7 +225,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     const std::vector<BlockGroup> groups =
         groupsOf(input, blocksAtOnce(blockCount, input.keys.size(1), m_workers.threads()));
     tbb::enumerable_thread_specific<BlockScratch> scratch;
-    // Of a cache that stays in its file, one KV head is in memory at a time.
+    // If the cache stays in its file, one KV head at a time is in memory.
     const bool onDemand = input.keys.storage()->isOnDemand() || input.values.storage()->isOnDemand();
     const auto turn = turnFor(input.keys, checkpoint);
     for (const std::span<const BlockGroup> round : roundsOf(groups, input.rule.gqaGroupOf, onDemand)) {

@@ -108,7 +108,7 @@ Eigen::Map<const RowMajor> matrixOf(std::span<const double> all, std::int64_t in
     return {all.data() + index * height * width, height, width};
 }
 
-/// || factor^-1 || bounds the smallest singular value from below: no direction can count as rounding.
+/// Whether no direction can count as rounding: || factor^-1 || bounds the smallest singular value from below.
 bool isOfFullRank(const Whitening& whitening, const Eigen::MatrixXd& factor, const WhiteningRule& rule) {
     const double share = tolerance(rule, factor.cols());
     return whitening.directions.cols() == factor.cols() &&
@@ -150,7 +150,7 @@ Whitening whiteningOfFactor(const Eigen::MatrixXd& factor, const WhiteningRule& 
     Eigen::MatrixXd regular(factor.rows() + extra, d);
     regular << factor, Eigen::MatrixXd::Identity(extra, d) * std::sqrt(ridgeOf(rule));
     assert(rule.route == LeverageRoute::Svd || rule.regulariser != Regulariser::Clamp);
-    if (rule.regulariser != Regulariser::Clamp) { // singular vectors span no more where the rank is beyond doubt
+    if (rule.regulariser != Regulariser::Clamp) { // at full rank singular vectors span the same space
         Whitening triangular = byTriangle(regular, rule);
         if (rule.route == LeverageRoute::Qr || isOfFullRank(triangular, regular, rule)) return triangular;
     }
@@ -204,7 +204,7 @@ std::vector<double> inverseRoots(std::span<const double> grams, std::int64_t k) 
 }
 
 std::vector<double> projections(std::span<const double> grams, std::span<const double> products, std::int64_t k) {
-    constexpr double kNear = 0.1; // where one more Cholesky factor makes the columns orthonormal to rounding
+    constexpr double kNear = 0.1; // below it, one more Cholesky factor makes the columns orthonormal to rounding
     std::vector<double> out(grams.size(), std::numeric_limits<double>::quiet_NaN());
     forEachPiece(std::ssize(grams) / (k * k), [&](std::int64_t i) {
         const Eigen::MatrixXd gram = cpu::matrixOf(grams, i, k, k);

@@ -46,7 +46,7 @@ public:
     void advance(double amount) {
         const double before = m_done.fetch_add(amount);
         m_checkpoint.at(std::min(before + amount, m_total),
-                        m_total); // whole panels are counted, the last one is partial
+                        m_total); // the last panel counts as a whole one
     }
 
     const Checkpoint& checkpoint() const { return m_checkpoint; }

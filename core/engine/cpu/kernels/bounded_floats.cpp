@@ -28,7 +28,7 @@ static_assert(kWalkRows % kTileRows == 0 && kMaxLanes % (kVectors * kFloats) == 
 
 template <int NV> using Tile = Floats[kTileRows][NV];
 
-/// Inner products of kTileRows rows and NV vectors of lanes, in steps of the depth whose sums are added.
+/// Inner products of kTileRows rows and NV vectors of lanes: sums over steps of the depth, which are then added.
 template <int NV>
 [[gnu::always_inline]] inline void products(const float* lanes, const float* rows, I depth, Tile<NV>& total) {
     for (int k = 0; k < kTileRows; ++k)
@@ -49,7 +49,7 @@ template <int NV>
     }
 }
 
-/// NV vectors of lanes against rows [row, row + kTileRows). On the diagonal a lane counts the rows before it.
+/// NV vectors of lanes against rows [row, row + kTileRows). On the diagonal a lane sums only over the rows before it.
 template <int NV, bool IsDiagonal> [[gnu::always_inline]] inline void tile(const WalkPanel& p, I lane, I row) {
     Tile<NV> logits, values;
     products<NV>(p.keyLanes + lane, p.keys + row * p.keyDepth, p.keyDepth, logits);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kMinusInfinity = -__builtin_inf();
 
-// Products wait in a register of their own here, so tiles are smaller than those of fused operations. Of 512-bit
-// registers four sums are enough: larger tiles ran at 0.7 of the rate.
+// Without fused operations every product needs a register of its own, so tiles are smaller. With 512-bit registers four
+// sums are enough: larger tiles ran at 0.7 of the rate.
 constexpr int kTileVectors = kLanes == 8 ? 1 : 2, kTileFactors = 4;
 
 void product(const Product& p) { blockProduct<Multiply, kTileVectors, kTileFactors>(p); }
@@ -157,7 +157,7 @@ void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I b
 }
 
 void balancingKernel(const BalancingKernel& p) {
-    constexpr double kLargest = 500; // finite even times the products of any floats
+    constexpr double kLargest = 500; // e^500 stays finite times products of any floats
     for (I r = 0; r < p.rows; ++r) {
         double* row = p.x + r * p.lanes;
         for (I l = 0; l < p.lanes; l += kLanes) {
@@ -178,7 +178,7 @@ void addScaledRows(const double* x, I rows, I lanes, const double* factor, doubl
 
 constexpr int kPartials = 16, kParts = kPartials / kFloats;
 
-/// The 16 partial sums by a fixed tree.
+/// Adds the 16 partial sums in a fixed tree.
 [[gnu::always_inline]] inline double sumOfParts(const Floats* parts) {
     float lanes[kPartials];
     for (int p = 0; p < kParts; ++p) storeFloats(lanes + p * kFloats, parts[p]);
@@ -217,7 +217,7 @@ void repulsion(const float* x, const float* y, I count, I row, double* sums) {
 
 constexpr int kPulls = 8, kPullVectors = kPulls / kLanes;
 
-/// The two numbers of kLanes points at once, as they lie side by side.
+/// Loads both coordinates of kLanes points, each pair by one load.
 [[gnu::always_inline]] inline Floats gathered(const float* points, const std::int32_t* columns) {
     typedef double LooseDouble __attribute__((aligned(4), may_alias));
     Vector pairs{};

@@ -1,6 +1,6 @@
 // Sums of products of floats, in double. A product of two 24-bit mantissas fits in the 53 bits of a double, so it is
-// exact, and a fused multiply-add rounds exactly where multiply-then-add does. This source alone is therefore compiled
-// with contraction on: the faster instruction changes no bit (tests/engine compares the builds).
+// exact, and a fused multiply-add rounds exactly where multiply-then-add does. So this source is compiled with
+// contraction on: the faster instruction changes no bit (tests/engine compares the builds).
 #include "core/engine/cpu/kernels/lanes.h"
 
 namespace kvscope::cpu::KVSCOPE_LEVEL {

@@ -19,7 +19,7 @@ namespace {
     return x < zero ? -t : t;
 }
 
-/// NV vectors of lanes and NK factors.
+/// The products of NV vectors of lanes and NK factors.
 template <int NV, int NK> void floatTile(const FloatProduct& p, I lane, I factor) {
     const float* factors = p.factors + factor * p.factorStride;
     Floats sum[NK][NV];
@@ -53,7 +53,7 @@ constexpr I kVectors = kMaxLanes / kFloats;
 
 } // namespace
 
-// As many lanes at a time as leave registers for the factors of a step.
+// Takes as many lanes at a time as leave registers for the factors of a step.
 void fastProduct(const FloatProduct& p) {
     I lane = 0;
     if constexpr (kLanes == 8)

@@ -100,7 +100,7 @@ template <class Operation, int NV, int NK> void laneColumn(const Product& p, I l
 }
 
 /// In tiles of NV vectors and NK factors, whose accumulators leave registers for a step's operands; the last lanes in
-/// tiles of 4 factors, of which groups of 8 columns leave no rest.
+/// tiles of 4 factors, which divide a factor count that is a multiple of 8 without a remainder.
 template <class Operation, int NV, int NK> void blockProduct(const Product& p) {
     I lane = 0;
     for (; lane + NV * kLanes <= p.laneCount; lane += NV * kLanes) laneColumn<Operation, NV, NK>(p, lane);
@@ -109,7 +109,7 @@ template <class Operation, int NV, int NK> void blockProduct(const Product& p) {
 
 } // namespace
 
-// What the other sources hand to the table of instruction_set.cpp.
+// Kernels of the other sources, for the table kKernels in elementwise.cpp.
 void rowProducts(const float* rows, I n, I d, const float* other, double* dots, double* squares);
 void widenFloats(const float* from, I count, double* to);
 void exactProduct(const Product& p);
