@@ -26,7 +26,7 @@ namespace kvscope {
 namespace {
 
 void lowerPriority() {
-    // On Linux the nice value is per thread and inherited by the threads it starts.
+    // On Linux every thread has its own nice value, which the threads that it starts inherit.
     constexpr int niceness = 10;
     const auto self = static_cast<id_t>(syscall(SYS_gettid));
     if (getpriority(PRIO_PROCESS, self) < niceness) static_cast<void>(setpriority(PRIO_PROCESS, self, niceness));
@@ -200,17 +200,17 @@ bool Scheduler::busy(const std::string& name) const {
     return slot != m_state->slots.end() && slot->second.busy;
 }
 
-/// A task that waits (ThreadWait) is none of those that compute: there are as many threads as tasks that wait and
-/// compute, and never more of them take a new task than may compute at a time.
+/// A task that waits (ThreadWait) does not count as computing. There are `most` threads and one more per waiting task,
+/// and a thread takes a new task only while fewer than `most` tasks compute or wait for their turn to go on.
 struct WorkerPool::State {
     std::mutex mutex;
-    std::condition_variable wake; ///< of a thread without a task
-    std::condition_variable turn; ///< of a task that has waited and goes on in its turn
+    std::condition_variable wake; ///< wakes a thread without a task
+    std::condition_variable turn; ///< wakes a task that has waited and goes on in its turn
     std::deque<Scheduler::Task> tasks;
     bool ending = false;
     std::vector<std::thread> threads;
-    std::size_t most = 0, computing = 0, waiting = 0; ///< tasks; `waiting`: also for their turn
-    std::size_t inTurn = 0;                           ///< of `waiting`
+    std::size_t most = 0, computing = 0, waiting = 0; ///< numbers of tasks; `waiting` includes `inTurn`
+    std::size_t inTurn = 0;                           ///< tasks that wait for their turn to go on
 
     void work() {
         lowerPriority();
@@ -236,7 +236,7 @@ struct WorkerPool::State {
         ++waiting;
         if (!ending && threads.size() < most + waiting) try {
                 threads.emplace_back([this] { work(); });
-            } catch (const std::system_error&) { // no more threads can be had: the task waits in its own
+            } catch (const std::system_error&) { // no thread is left: nothing runs in this task's place
             }
         turn.notify_one();
         wake.notify_one();

@@ -13,10 +13,10 @@ namespace kvscope {
 /// Runs the newest job per slot. Executor and delivery are arguments, so tests step through races without sleeping.
 ///
 /// A slot runs one job at a time and holds at most one waiting job. Every submit and cancel gives the slot a new
-/// generation. What a job of an older generation posts, reports or throws is dropped: once on the worker before it is
-/// passed to `deliver`, and again on the owner's thread before it runs. So after `cancel` or `submit` has returned,
-/// nothing of an earlier job arrives, not even `finished`. Members may be called on the owner's thread, also inside a
-/// delivered task.
+/// generation. Everything that a job of an older generation posts, reports or throws is dropped: the generation is
+/// checked on the worker before `deliver`, and again on the owner's thread before the task runs. So after `cancel` or
+/// `submit` has returned, nothing of an earlier job arrives, not even `finished`. Members may be called on the owner's
+/// thread, also inside a delivered task.
 class Scheduler {
 public:
     using Task = std::function<void()>;
@@ -51,9 +51,9 @@ private:
     std::shared_ptr<State> m_state;
 };
 
-/// An executor on `threads` low-priority worker threads (the GUI thread needs the same cores), and one more in place of
-/// each that waits (ThreadWait). Threads of an engine inherit the priority. The destructor drops tasks that have not
-/// started and waits for running ones, so stop those first (destroy or cancel the scheduler).
+/// An executor on `threads` low-priority worker threads (the GUI thread needs the same cores), and one more for each
+/// that waits (ThreadWait). Threads of an engine inherit the priority. The destructor drops tasks that have not started
+/// and waits for running ones, so stop those first (destroy or cancel the scheduler).
 class WorkerPool {
 public:
     explicit WorkerPool(int threads);

@@ -20,9 +20,9 @@ namespace {
 constexpr std::string_view kHeader = "layer,kv_head,position,rank,score,weight,token_id,token_text";
 constexpr std::string_view kDenominatorColumn = "denominator_weight";
 constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep the token, "4 6"
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 27;   // of a capture that a list may speak of
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 27;   // of the capture of a list
 constexpr std::string_view kOwnRanksColumn = "query_head_ranks",
-                           kOwnScoresColumn = "query_head_scores"; // of those, in turn
+                           kOwnScoresColumn = "query_head_scores"; // of those query heads, in the same order
 constexpr std::string_view kParameterPrefix = "parameter.";
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
 constexpr std::string_view kStoredKeysPrefix = "stored_keys.", kStoredValuesPrefix = "stored_values."; // as margin.
@@ -61,7 +61,7 @@ MoreColumns moreColumnsOf(const RecordedSelection& selection) {
     return more;
 }
 
-/// The query heads that keep a token, with its rank and score in each; a word stands for every one of them.
+/// The query heads that keep a token, with its rank and score in each. A missing score is "nan", so none is left out.
 struct KeepingHeads {
     std::vector<std::int32_t> heads;
     std::vector<std::int64_t> ranks;
@@ -98,8 +98,8 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
     text += '\n';
 }
 
-/// Rows of one head as they come: scores stand per kept token, also those of its query heads, before they find their
-/// places.
+/// The rows of one head as read: until `finished`, scores are per kept token and not per token of the capture, also
+/// those of the query heads.
 struct CsvHead {
     RecordedHead head;
     std::vector<float> keptScores;
@@ -159,7 +159,7 @@ private:
             takeField(key, value);
     }
 
-    /// Unknown keys are left alone.
+    /// Unknown keys are ignored.
     void takeField(const std::string& key, const std::string& value) {
         if (key == "format")
             checkFormat(value, std::to_string(kSelectionVersion), m_path);
@@ -171,13 +171,13 @@ private:
             if (field.key() == key) field.setText(m_selection, value, m_path);
     }
 
-    /// The head that "margin.3.1" speaks of.
+    /// The head that a key like "margin.3.1" names.
     RecordedHead& headOf(const std::string& key, std::size_t count) {
         const auto place = numbersIn(key, count);
         return headAt(place[0], place[1]).head;
     }
 
-    /// The numbers behind a key's name: margin.3.1.
+    /// The numbers after a key's name: 3 and 1 of margin.3.1.
     std::vector<std::int64_t> numbersIn(const std::string& key, std::size_t count) const {
         const std::vector<std::string> words = split(key, '.');
         if (words.size() != count + 1)
@@ -242,7 +242,7 @@ private:
         takeKeepingHeads(entry.head, fields, place);
     }
 
-    /// The last kept token belongs to these query heads.
+    /// Adds the last kept token to the query heads of its row.
     void takeKeepingHeads(RecordedHead& head, const std::vector<std::string>& fields, const std::string& place) const {
         const auto words = [&](std::string_view column) {
             const auto at = m_columns.find(column);
@@ -289,12 +289,12 @@ private:
         return head;
     }
 
-    /// Without the column every rank is -1; then they follow from the scores.
+    /// Without the column every rank is -1; then tidyHeads computes the ranks from the scores.
     static void dropMissing(std::vector<std::int64_t>& ranks) {
         if (std::ranges::all_of(ranks, [](std::int64_t rank) { return rank < 0; })) ranks.clear();
     }
 
-    /// Every scored set takes a number for each token of the capture, of which the file declares any number.
+    /// Every scored set takes a number for each token of the capture, and a file may declare any number of tokens.
     void checkScores(std::size_t textBytes) const {
         constexpr std::size_t kFree = std::size_t{1} << 28, kMostPerByte = 32;
         std::size_t count = 0;
@@ -315,7 +315,7 @@ private:
         return static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1));
     }
 
-    /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
+    /// Scores of kept tokens at the indices of the tokens, [n]; empty where there are none.
     std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
         std::vector<float> scores(spreadSize(kept, keptScores), NAN);
         if (scores.empty()) return scores;

@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// By extension: .json, .csv, .h5. Writes are atomic (a temporary file beside, then renamed). Throws Error.
+/// The extension says the form: .json, .csv, .h5. Writes are atomic (a temporary file, renamed). Throws Error.
 /// JSON: an object, one line per head. CSV: "# key: value" lines, then one row per kept token: layer, kv_head,
 /// position, rank, score, weight, token_id, token_text (and denominator_weight where it differs from weight;
 /// query_heads, "4 6", where query heads have sets of their own, with query_head_ranks and query_head_scores in the
@@ -15,7 +15,7 @@ namespace kvscope {
 /// the scores of kept tokens only (NaN for the others) and that weights which are all 1 are left out.
 void writeSelection(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens);
 /// Throws Error for a file that is none of these or contradicts itself. Fields besides format, version and heads may be
-/// missing, so that anybody can write a list.
+/// missing, so that other programs can write lists.
 RecordedSelection readSelection(const std::string& path);
 /// Throws Error when the list does not fit the capture (hash, tokens, layers, heads, indices).
 void checkAgainst(const RecordedSelection& selection, const CaptureReader& capture);

@@ -18,8 +18,8 @@ namespace kvscope {
 inline constexpr std::string_view kSelectionFormat = "kvscope-selection";
 inline constexpr int kSelectionVersion = 1;
 
-/// A metadata field of a list: the one table from which every form is written and read. In CSV and HDF5 its key is
-/// "capture_file", in JSON it is "file" of the object "capture". Parameters are apart, as texts under their ids.
+/// A metadata field of a list: a row of the table from which every form is written and read. The field that is called
+/// "capture_file" in CSV and HDF5 is "file" of the object "capture" in JSON. Parameters are apart, as texts by id.
 struct SelectionField {
     std::string_view group, name;
     std::variant<std::string RecordedSelection::*, bool RecordedSelection::*, TokenIndex RecordedSelection::*,
@@ -28,7 +28,7 @@ struct SelectionField {
 
     std::string key() const { return std::string(group) + (group.empty() ? "" : "_") + std::string(name); }
     std::string text(const RecordedSelection& selection) const;
-    /// A capture's warning and the origin of random numbers stand only in lists that have one.
+    /// A capture's warning and the origin of random numbers are only in lists that have one.
     bool isAbsent(const RecordedSelection& s) const {
         return (name == "warning" && s.captureWarning.empty()) || (name == "random" && s.random.empty());
     }
@@ -38,7 +38,7 @@ std::span<const SelectionField> selectionFields();
 /// Throws Error for another format or version. In CSV and HDF5 the two stand beside the fields.
 void checkFormat(std::string_view format, std::string_view version, const std::string& path);
 
-/// Throws Error naming `place` for a text that is no number of this type, whole.
+/// Throws Error naming `place` unless the whole text is a number of this type.
 template <class Number> Number readNumber(std::string_view text, const std::string& place, const std::string& path) {
     if (const auto value = parseNumber<Number>(text)) return *value;
     throw Error({"'" + std::string(text) + "' is not a " + (std::is_integral_v<Number> ? "whole number" : "number") +
@@ -46,9 +46,9 @@ template <class Number> Number readNumber(std::string_view text, const std::stri
                  place, "", path});
 }
 
-/// Sorts the heads, drops weights that are all 1, completes ranks, and throws Error for two lists of one head, indices
-/// that are negative, repeated or not ascending, for weights or scores of the wrong number or below 0, and for sets of
-/// query heads that are not what their KV head keeps or stand beside weights.
+/// Sorts the heads, drops weights that are all 1, and completes ranks. Throws Error for two lists of one head, indices
+/// that are negative, repeated or not ascending, a wrong number of weights or scores, weights that are negative or not
+/// finite, and sets of query heads whose union is not what their KV head keeps or that stand beside weights.
 void tidyHeads(RecordedSelection& selection, const std::string& path);
 /// Ranks of the kept tokens among all that have a score: order (score descending, index ascending).
 std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& kept, const std::vector<float>& scores);

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Whole and real numbers in the file's own form. Everything else, a seed beyond 63 bits above all, is text.
+/// Whole and real numbers are numbers in the file. Everything else is text, also the seed, which may need 64 bits.
 void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     file.attribute("/", "format", std::string(kSelectionFormat));
     file.attribute("/", "version", std::int64_t{kSelectionVersion});
@@ -44,7 +44,7 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     file.attribute("/", "parameters", jsonLine(parameters));
 }
 
-/// The text or number of an attribute as a text.
+/// An attribute that is a text or a number, as a text.
 std::optional<std::string> attributeText(const h5::File& file, const std::string& key, bool real) {
     if (auto text = file.stringAttribute("/", key)) return text;
     if (const auto number = real ? file.realAttribute("/", key) : std::nullopt) return shortest(*number);
@@ -70,7 +70,7 @@ void readMetadata(const h5::File& file, RecordedSelection& selection) {
             selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : jsonLine(value));
 }
 
-/// Columns of the file, gathered from all heads. A column that says nothing is empty.
+/// Columns of the file, gathered from all heads. A column without information is empty.
 struct Columns {
     std::vector<std::int32_t> layer, kvHead, position, tokenId;
     std::vector<std::int64_t> offsets = {0}, rank;
@@ -107,14 +107,14 @@ template <class AnyColumns, class Visit> void forEachColumn(AnyColumns& c, const
     visit("/scores", c.scores, c.layer.size(), false);
 }
 
-/// A row more of [rows, width]; NaN where there are no scores.
+/// Appends a row to [rows, width]; NaN where there are no scores.
 void appendScores(std::vector<float>& column, const std::vector<float>& scores, std::size_t width) {
     const std::size_t end = column.size() + width;
     column.insert(column.end(), scores.begin(), scores.end());
     column.resize(end, NAN);
 }
 
-/// Row `i` of `rows` of them; empty where it holds no score.
+/// Row `i` of a table of `rows` rows; empty where it holds no score.
 std::vector<float> scoresAt(const std::vector<float>& column, std::size_t rows, std::size_t i) {
     const auto width = static_cast<std::int64_t>(column.size() / rows);
     const auto row = column.begin() + static_cast<std::int64_t>(i) * width;
@@ -140,7 +140,7 @@ void appendWeights(std::vector<float>& column, const std::vector<float>& weights
     column.resize(column.size() + count - weights.size(), 1.0F);
 }
 
-/// Empties the columns in which no head says anything.
+/// Empties the columns in which no head has information.
 void clearSilent(Columns& c) {
     const auto all = [](const auto& column, auto silent) { return std::ranges::all_of(column, silent); };
     const auto isOne = [](float weight) { return weight == 1; };

@@ -38,7 +38,7 @@ Json numberJson(double value) {
     return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-/// A text that is a number or a truth value as one, where it reads back to the same text: "32" as 32, "2048t" as it is.
+/// A text that is a number or a truth value becomes one, if it reads back to the same text: "32" is 32, "2048t" a text.
 Json typedJson(const std::string& text) {
     Json json = parsedOrderedJson(text);
     return (json.is_number() || json.is_boolean()) && jsonLine(json) == text ? json : Json(text);
@@ -47,7 +47,7 @@ Json typedJson(const std::string& text) {
 /// null: nothing was decided.
 Json marginJson(double margin) { return std::isfinite(margin) ? Json(margin) : Json(nullptr); }
 
-/// "kept" is left null.
+/// "kept" is null here; headText fills it in.
 Json headJson(const RecordedHead& head) {
     Json json;
     json["layer"] = head.layer;
@@ -80,7 +80,7 @@ Json metadataJson(const RecordedSelection& s) {
             target = value;
     };
     for (const SelectionField& field : selectionFields()) {
-        if (field.group == "budget" && !json.contains("parameters")) { // they stand before the budget
+        if (field.group == "budget" && !json.contains("parameters")) { // parameters stand before the budget
             json["parameters"] = Json::object();
             for (const auto& [id, value] : s.parameters) json["parameters"][id] = typedJson(value);
         }
@@ -92,13 +92,13 @@ Json metadataJson(const RecordedSelection& s) {
     return json;
 }
 
-/// A JSON value for each of millions of kept tokens would take longer than all other writing.
+/// Writes "kept" by itself: a JSON value for each of millions of tokens would take longer than all other writing.
 std::string headText(const RecordedHead& head) {
     std::string text = jsonLine(headJson(head));
     return text.replace(text.find("null"), 4, fmt::format("[{}]", fmt::join(head.kept, ",")));
 }
 
-/// Reads fields of an object and names the place of what does not fit.
+/// Reads fields of an object; its Errors name the place of a field that does not fit.
 class Reader {
 public:
     Reader(const Json& json, std::string place, std::string path)
@@ -150,7 +150,7 @@ private:
     }
     template <class T> T valueOf(const Json& json, const std::string& key) const {
         if constexpr (std::is_same_v<T, std::string>) {
-            return json.is_string() ? json.get<std::string>() : jsonLine(json); // "budget": 0.25 is as good as "0.25"
+            return json.is_string() ? json.get<std::string>() : jsonLine(json); // "requested": 0.25 equals "0.25"
         } else if constexpr (std::is_same_v<T, bool>) {
             if (!json.is_boolean()) refuse(key);
             return json.get<bool>();

@@ -20,7 +20,7 @@ struct Pair {
     const float *exact, *z; ///< [dv]
 };
 
-/// A table [Hq, w]: `value` of every pair, NaN where a query sees no kept token.
+/// A table [Hq, w]: `value` of every pair, NaN where a query sees no token that is left.
 MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair&)>& value) {
     const WeightedAttention& left = work.left();
     const std::int64_t w = work.queryCount(), dv = left.output.shape[2];
@@ -172,7 +172,7 @@ MeasureValues largestLoss(MeasureWork& work) {
 
 MeasureValues sinkMass(MeasureWork& work) {
     FidelityInput only = work.input().attention;
-    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only these tokens are seen, each by the queries after it
+    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // no token but these four is seen, and only causally
     WeightedSet first;
     for (TokenIndex i = 0; i < std::min(kSinks, only.cut); ++i) first.numerator.push_back(i);
     const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
@@ -201,7 +201,7 @@ MeasureValues layerError(MeasureWork& work) {
     const HostTensor& projection = work.input().outputProjection;
     const std::int64_t dv = work.input().exact.output.shape[2], w = work.queryCount();
     std::vector<Projected> queries(static_cast<std::size_t>(w), nothingYet(projection));
-    std::vector<std::int64_t> seeing(static_cast<std::size_t>(w)); // heads that see a kept token
+    std::vector<std::int64_t> seeing(static_cast<std::size_t>(w)); // heads in which it sees a token
     overPairs(work, [&](const Pair& pair) {
         work.checkpoint().stopPoint();
         queries[pair.query].add(projection, pair, dv);

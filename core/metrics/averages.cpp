@@ -1,5 +1,5 @@
 // Averages over seeds, heads, layers and captures, one level at a time: pooling them would weigh a layer by its number
-// of samples, and take for independent what is not.
+// of samples, and would treat dependent samples as independent.
 #include "core/metrics/averages.h"
 
 #include <map>

@@ -22,12 +22,12 @@ struct Sample {
 };
 
 struct LevelledMean {
-    Summary summary;                      ///< of the means at level `over`; its count is how many of them there are
-    std::optional<SampleLevel> over = {}; ///< what the spread is over; none: there is one number, and no spread
+    Summary summary;                      ///< of the means at level `over`; its count is the number of these means
+    std::optional<SampleLevel> over = {}; ///< level of the spread; none: there is one number, and no spread
 };
 
 /// Averages one level after the other, seeds first: every layer counts once whatever its number of seeds, every capture
-/// once whatever its number of layers. The level `over` is left for last, and the spread is over it alone, never over
+/// once whatever its number of layers. The level `over` comes last, and the spread is over that level alone, never over
 /// several levels pooled. Without `over`: the outermost level at which the samples differ. NaN are left out.
 LevelledMean meanByLevels(std::vector<Sample> samples, std::optional<SampleLevel> over = {});
 

@@ -121,7 +121,7 @@ private:
 
     static double clampEnd(double k) { return std::clamp(k, -kMostCurvature, kMostCurvature); }
     static Ends both(double k) { return {clampEnd(k), clampEnd(k)}; }
-    /// k is at the end of its range, and the loss falls beyond it.
+    /// Whether k is at an end of its range and the loss would fall beyond that end.
     static bool stuck(double k, double gradient) {
         return (k <= -kMostCurvature && gradient > 0) || (k >= kMostCurvature && gradient < 0);
     }
@@ -234,7 +234,7 @@ double leastLevelLoss(const std::vector<double>& numbers, double weight) {
 double spreadOf(const std::vector<double>& numbers) {
     const double count = static_cast<double>(numbers.size()),
                  mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
-    double squares = 0; // around the mean in a second pass: the points differ little
+    double squares = 0; // in a second pass, because the numbers may differ little
     for (const double number : numbers) squares += (number - mean) * (number - mean);
     const double spread = std::sqrt(squares / count);
     return spread <= 1e-12 * std::max(1.0, std::abs(mean)) ? 0 : spread;

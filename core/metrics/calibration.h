@@ -42,7 +42,7 @@ struct CalibrationFit {
     std::int64_t triples = 0; ///< with 0 < r < 1: the others do not determine k
     std::int64_t contexts = 0;
     bool slopeKnown = false; ///< alpha was determined
-    bool atEdge = false;     ///< some context's k lies at the end of the searched range, +-kMostCurvature
+    bool atEdge = false;     ///< some context's k is at an end of the searched range, +-kMostCurvature
 
     double k(double contextNll) const { return slopeKnown ? alpha * contextNll + beta : beta; }
 };
@@ -57,7 +57,7 @@ inline constexpr double kMostCurvature = 50;
 CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight);
 
 /// Fits to `count` resamples: the triples of each context drawn with replacement, so that every context stays. Uniforms
-/// of (seed, resample, triple). `triples` and `fit` as for fitCalibration. Empty where a context has one triple with
+/// by (seed, resample, triple). `fit` is the fit to `triples`. Empty where a context has one triple with
 /// 0 < r < 1: drawing it again and again would look like certainty.
 std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTriple> triples, const CalibrationFit& fit,
                                                  int count, std::uint64_t seed);
@@ -65,7 +65,7 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
 /// Distance of a curve from its points with 0 < r < 1 (elsewhere all curves agree).
 struct CalibrationMisfit {
     double rms = NAN;     ///< root of the mean of (f - y)^2; NaN: there is no such point
-    double spread = NAN;  ///< standard deviation of y, 0 where all are level but for rounding
+    double spread = NAN;  ///< standard deviation of y; 0 where all are equal up to rounding
     double loss = 0;      ///< as in the fit: w e^2 where the curve is above the point, else e^2
     double levelLoss = 0; ///< the smallest such loss of constant curves, one per context
 
@@ -79,7 +79,7 @@ struct CalibrationMisfit {
 };
 /// `weight`: w of the fit.
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k, double weight);
-/// Of several contexts, each with its own k.
+/// The same for several contexts, each with its own k.
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
                            const std::function<double(const std::string& context)>& curvature, double weight);
 

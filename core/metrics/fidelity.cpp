@@ -1,5 +1,5 @@
 // The cost of eviction: attention output a of each query over all tokens, output z over the kept ones, and their
-// distance. The engine computes outputs and errors; this file masses and means.
+// distance. The engine computes outputs and errors, this file computes masses and means.
 #include "core/metrics/fidelity.h"
 
 #include "core/engine/engine.h"
@@ -44,7 +44,7 @@ WeightedAttentionInput attentionOver(const FidelityInput& input, std::span<const
             .reference = reference};
 }
 
-/// Over sets without weights, by the difference to what was compared before where the engine can.
+/// Attention over sets without weights; an engine that can updates the sums of sets that were compared before.
 WeightedAttention comparedAttention(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                                     std::span<const WeightedSet> plain, const Checkpoint& checkpoint) {
     WeightedAttentionInput attention = attentionOver(input, plain, exact.output);
@@ -52,7 +52,7 @@ WeightedAttention comparedAttention(const Engine& engine, const FidelityInput& i
     return engine.weightedAttention(attention, checkpoint);
 }
 
-/// `logKept`: of the kept tokens with weight 1. Where the denominator sees none of its sample there is no output.
+/// `logKept`: log denominator over the kept tokens with weight 1. A query that sees no token of a sample has no output.
 void fill(Fidelity& result, const WeightedAttention& left, const HostTensor& logKept, const ExactAttention& exact) {
     const std::size_t pairs = result.outputError.data.size();
     for (std::size_t pair = 0; pair < pairs; ++pair) {

@@ -18,11 +18,11 @@ struct Fidelity {
     std::int64_t queryCount = 0;
     bool seenQueries = false; ///< cut "none": the queries were visible to the policy
     HostTensor outputError;   ///< [Hq, w] ||z - a|| / ||a||, NaN where skipped
-    /// [Hq, w] share m of the causal attention on kept tokens, on [cut, j] and on an attention sink: on all that z is
-    /// computed from, so that ||z - a|| = (1 - m) ||output over the evicted tokens - z|| without weights or moved
-    /// positions. NaN where a query sees nothing that is left.
+    /// [Hq, w] mass m of the causal attention on kept tokens, on [cut, j] and on an attention sink, from which z is
+    /// computed, so that ||z - a|| = (1 - m) ||output over the evicted tokens - z|| without weights or moved positions.
+    /// NaN where a query sees no token that is left.
     HostTensor retainedMass;
-    std::vector<double> meanOutputError;  ///< [Hq] over the queries that count; NaN when none does
+    std::vector<double> meanOutputError;  ///< [Hq] over the queries that are not NaN; NaN if there are none
     std::vector<double> meanRetainedMass; ///< [Hq]
     std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or a denominator of 0
 };
@@ -48,22 +48,22 @@ struct FidelityInput {
 
 /// Attention over everything: the part that no selection changes, worth caching.
 struct ExactAttention {
-    Tensor output;                           ///< [Hq, w, dv] of the engine that made it: errors are computed there
+    Tensor output;                           ///< [Hq, w, dv], on the engine that made it: errors are computed there
     HostTensor logDenominator, logNorm;      ///< [Hq, w], see WeightedAttention
-    std::shared_ptr<RecentSums> recent = {}; ///< of the selections that were compared with it
+    std::shared_ptr<RecentSums> recent = {}; ///< sums of the selections that were compared with this attention
 };
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
 /// Attention of the evaluation queries over the kept tokens: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and
-/// [cut, j], or the moved cache of `input`. With a reference, its errors instead of the output.
+/// [cut, j], or the moved cache of `input`. With a reference, the result holds errors instead of the output.
 WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                                 const Checkpoint& checkpoint, const Tensor& reference = {});
-/// Attention of the evaluation queries over `kept` [Hkv] (empty: all) and [cut, j], at their original positions.
+/// Attention of the evaluation queries over `kept` (empty: all) and [cut, j], at their original positions.
 WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                                 const Checkpoint& checkpoint, const Tensor& reference = {});
 
-/// `kept` [Hkv]: the samples of numerator and denominator; [cut, j] always has weight 1. The retained mass is the exact
-/// attention on the numerator's tokens at their original positions, whatever their weights.
+/// `kept` [Hkv] or [Hq]: samples of numerator and denominator; [cut, j] always has weight 1. The retained mass is the
+/// exact attention on the numerator's tokens at their original positions, whatever their weights.
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);
 

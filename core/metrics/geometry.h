@@ -47,7 +47,7 @@ struct TheoremPoint {
     double cosKey = 0;     ///< b = cos(k*, q)
     double cosMean = 0;    ///< a = cos(mean key, q)
     double cosMeanKey = 0; ///< cos(mean key, k*)
-    /// M: the largest ||k||^2 of the keys that the query sees, for a unit query: norm and scaling moved into the keys.
+    /// M: largest ||k||^2 of the keys that the query sees, for a unit query: keys times the query's norm and scaling.
     double squaredNorm = 0;
     double leastCosKey = 0;    ///< KeyDiff Theorem C.1's bound on b
     double mostCosMeanKey = 0; ///< KeyDiff Theorem 3.2's bound on cos(mean key, k*)
@@ -59,7 +59,7 @@ struct TheoremInput {
     Tensor queries; ///< [Hq, w, d], query r at position firstQuery + r
     Tensor keys;    ///< [Hkv, n, d]
     TokenIndex firstQuery = 0;
-    std::int64_t meanOver = 0; ///< the mean key is that of the first meanOver tokens
+    std::int64_t meanOver = 0; ///< the mean key is the mean over the first meanOver tokens
     AttentionRule rule;
     std::int32_t queryHead = 0;
     std::int64_t most = 256; ///< use the last `most` queries

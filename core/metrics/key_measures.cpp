@@ -162,7 +162,7 @@ MeasureValues effectiveBudget(MeasureWork& work) {
     });
 }
 
-/// [Hq, cut] ranks of the evaluation queries' mean attention, by halves and so exact as floats.
+/// [Hq, cut] ranks of the evaluation queries' mean attention: multiples of 1/2, which floats hold exactly.
 const HostTensor& futureRanks(MeasureWork& work) {
     const auto make = [&] {
         MeasureValues ranks;

@@ -13,7 +13,7 @@ enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys, AllQuer
 /// Whether a measure describes the kept tokens or the layer itself, independent of what is kept.
 enum class MeasureSubject { KeptTokens, Layer };
 
-/// Headings under which menus list the measures, in this order; TwoPanes has quantities of views alone.
+/// Headings under which menus list the measures, in this order; TwoPanes has only quantities of views, no measures.
 enum class MeasureGroup { OutputError, Mass, TwoPanes, KeptKeys, ExactAttention, Geometry };
 
 /// Description of a measure, from which tables, figures and the command line take their texts.

@@ -22,7 +22,7 @@ struct MeasureValues {
     double mean() const { return meanOfNumbers(perHead); }
 };
 
-/// Returns values that no selection changes, made on the first call with their name.
+/// Returns values that do not depend on the selection; makes them on the first call with their name.
 using ValuesOfLayer = std::function<std::shared_ptr<const MeasureValues>(const std::string& name,
                                                                          const std::function<MeasureValues()>& make)>;
 
@@ -37,9 +37,9 @@ struct MeasureInput {
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
     Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
     Tensor allQueries = {};             ///< [Hq, w', d] all that were captured, before and after the cut; or empty
-    RecentSums* recent = nullptr;       ///< of the layer and its evaluation queries; null: every set from nothing
-    ValuesOfLayer ofLayer = {};         ///< shared by the selections of that layer; null: made anew for each
-    bool scoresOfQueryHeads = false;    ///< `scores` is [Hq, cut], also where there are as many KV heads
+    RecentSums* recent = nullptr;       ///< of the layer's evaluation queries; null: nothing to update, all is summed
+    ValuesOfLayer ofLayer = {};         ///< shared by the layer's selections; null: made anew for each of them
+    bool scoresOfQueryHeads = false;    ///< `scores` is [Hq, cut]; needed where Hq = Hkv
 };
 
 } // namespace kvscope

@@ -27,7 +27,7 @@ public:
     std::int64_t kvHeadOf(std::int64_t queryHead) const { return m_input.attention.rule.gqaGroupOf[queryHead]; }
 
     const WeightedAttention& left(); ///< attention over the kept tokens
-    /// What `make` returns, made once for all selections.
+    /// The values that `make` returns; it is called once for all selections of the layer.
     const MeasureValues& ofLayer(const std::string& name, const std::function<MeasureValues()>& make);
     const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();  ///< [Hkv, w] ||V_j||_op

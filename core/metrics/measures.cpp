@@ -163,7 +163,7 @@ const HostTensor& MeasureWork::futureMass() {
     return ofLayer("future mass", make).perVector;
 }
 
-// The weights of a few rows at a time, one per cell of an attention map, so that no n x n table is stored.
+// Takes the weights of a few rows at a time from the cells of an attention map, so that no n x n table is stored.
 const HostTensor& MeasureWork::entropies() {
     constexpr std::int64_t kCells = std::int64_t{1} << 22;
     const auto make = [this] {

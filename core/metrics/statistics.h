@@ -21,7 +21,7 @@ struct Summary {
     double halfInterval() const;
 };
 Summary summaryOf(std::span<const double> numbers);
-/// Of the numbers of both.
+/// The summary of the numbers of both.
 Summary merged(const Summary& a, const Summary& b);
 
 struct ShareInterval {
@@ -44,7 +44,7 @@ double studentQuantile95(std::int64_t degrees);
 
 /// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.
 double spearman(std::span<const double> x, std::span<const double> y);
-/// The same of ranks from 1 (core/base/average_ranks.h); NaN of fewer than two.
+/// The same for ranks from 1 (core/base/average_ranks.h); NaN for fewer than two.
 double correlationOfRanks(std::span<const double> x, std::span<const double> y);
 
 /// Cosine of the angle between two vectors of one length, summed in double; 0 where one of them is zero.

@@ -16,7 +16,7 @@ constexpr double kWalkConstant = 30; // of the self-balancing walk: c = 30 ln(m 
 /// e^{2 r^2 / sqrt d}
 double balanceFactor(const TheoryNorms& norms) { return std::exp(2 * norms.radius() * norms.radius() * norms.scaling); }
 
-/// "constant 1", and that there are not as many tokens where there are not.
+/// "constant 1", and a remark if the prompt has fewer tokens than demanded.
 std::string hidden(const std::string& constants, double demanded, std::int64_t tokens) {
     const std::string more = fmt::format("; the prompt has only {} tokens", tokens);
     return constants + (demanded > static_cast<double>(tokens) ? more : "");

@@ -26,14 +26,14 @@ struct TheoryTargets {
     double sketch = NAN;        ///< k of Compactor
 };
 
-/// What a theorem asks for at given norms, beside what is set.
+/// What a theorem asks for at given norms, and what is set.
 struct TheoryDemand {
     std::string theorem, quantity, formula;
     double demanded = 0; ///< infinity beyond the double range, NaN where the theorem says nothing
     double set = NAN;
     std::string caveat = {}; ///< constants set to 1, a regime that is empty at these sizes; empty: none
-    bool isSetting = true;   ///< false: a number that the theorem speaks of, which nothing that is set must reach
-    std::string unit = {};   ///< behind the number: " bits"
+    bool isSetting = true;   ///< false: a number that the theorem states, which no parameter must reach
+    std::string unit = {};   ///< after the number: " bits"
 
     bool met() const { return isSetting && set >= demanded; }
 };

@@ -1,4 +1,4 @@
-// Rows of parameter tables, by what each kind of parameter has to state.
+// Makes rows of parameter tables from what each kind of parameter has to state.
 #include "core/parameters/parameter_rows.h"
 
 #include <utility>

@@ -65,7 +65,7 @@ bool fits(const ParameterSpec& spec, double value) {
     throw Error({sentence, "parameter " + spec.id, "Give " + rangeText(spec), ""});
 }
 
-// One line on a command line, in a caption and in a session file.
+// A text must fit on one line of a command line, a caption and a session file.
 void refuseControlCharacters(const ParameterSpec& spec, std::string_view text) {
     for (const char c : text)
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)

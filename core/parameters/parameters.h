@@ -36,20 +36,20 @@ struct ParameterSpec {
     bool maxIsTokens = false; ///< the slider ends at the number of tokens seen, where that is smaller than max
     std::vector<ParameterChoice> choices = {};
     std::string defaultText = {};              ///< of a text, which has no range
-    void (*check)(std::string_view) = nullptr; ///< of a text: throws Error where it cannot be one
+    void (*check)(std::string_view) = nullptr; ///< of a text: throws Error for a value that is not allowed
     Stage stage = Stage::Features;
-    int place = 0; ///< among the few parameters shown first, from 1 on; 0: folded away by its stage
+    int place = 0; ///< among the few parameters shown first, from 1 on; 0: folded away under its stage
 };
 
 /// Label and symbol, "Rounds T"; once where both are one word.
 std::string labelAndSymbol(const ParameterSpec& spec);
-/// The unit behind a number; empty where the label already says it ("Levels").
+/// The unit after a number; empty where the label already says it ("Levels").
 std::string unitBeside(const ParameterSpec& spec);
 
 using ParameterTable = std::vector<ParameterSpec>;
 
 /// Text that holds a comma, an @, a quote or a blank gets quotes around it, and a backslash before quotes and
-/// backslashes, so that it stands in a list of parameters; other text is left alone.
+/// backslashes, so that it can stand in a list of parameters; other text is unchanged.
 std::string quoted(std::string_view text);
 
 /// Checked values for a table, each held as a double (a choice as its index, a flag as 0 or 1) or as a text.
@@ -67,8 +67,8 @@ public:
     const std::string& choice(std::string_view id) const; ///< id of the chosen one
     bool isDefault(std::string_view id) const;
 
-    /// Both throw Error naming the parameter, its range or its choices. `text` as typed: "0.25", "12", "true",
-    /// "cosine".
+    /// set and setText throw Error naming the parameter, its range or its choices. `text` as typed: "0.25", "12",
+    /// "true", "cosine".
     void set(std::string_view id, double value);
     void reset(std::string_view id); ///< to the default
     void setText(std::string_view id, std::string_view text);
