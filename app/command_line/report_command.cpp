@@ -13,10 +13,21 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
+#include <vector>
 
 namespace kvscope {
 
 namespace {
+
+/// The folders of a path that are not there yet, the deepest first.
+std::vector<std::filesystem::path> missingFolders(std::filesystem::path folder) {
+    std::vector<std::filesystem::path> missing;
+    std::error_code unknown;
+    for (; !folder.empty() && !std::filesystem::exists(folder, unknown); folder = folder.parent_path())
+        missing.push_back(folder);
+    return missing;
+}
 
 class ReportCommand final : public Command {
 public:
@@ -42,19 +53,19 @@ public:
     void run(const CommandContext& context) override {
         std::shared_ptr<const CaptureReader> capture;
         const Session session = sessionOf(capture);
-        const bool folderWasThere = std::filesystem::exists(m_out);
+        const std::vector<std::filesystem::path> missing = missingFolders(m_out);
         const std::string path = reportPathOf(m_out);
-        checkCanWrite(path); // throws before any work
         const HeadlessApplication application;
         try {
+            checkCanWrite(path); // throws before any work
             const std::string page =
                 reportPage(session, capture, *m_options.makeRunner(session.arithmetic),
                            {m_views, context.commandLine(), {savedSession(), {}}}, context.checkpoint("report"));
             writeReport(m_out, page);
         } catch (...) {
             std::error_code ignored;
-            if (!folderWasThere && path != m_out)
-                std::filesystem::remove(m_out, ignored); // empty again: nothing is left behind
+            for (const auto& folder : missing) // only those that are empty: nothing is left behind
+                if (path != m_out) std::filesystem::remove(folder, ignored);
             throw;
         }
         context.clearProgress();

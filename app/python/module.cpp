@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -58,9 +59,10 @@ void withoutLock(const std::function<void(const Checkpoint&)>& work) {
     std::stop_source stop;
     std::exception_ptr raised; // by the handler of a signal
     auto last = std::chrono::steady_clock::now();
+    const auto caller = std::this_thread::get_id(); // Python runs the handlers of signals in its main thread only
     const Checkpoint checkpoint(stop.get_token(), [&](double, double) { // one call at a time
         const auto now = std::chrono::steady_clock::now();
-        if (raised || now - last < kSignalInterval) return;
+        if (raised || std::this_thread::get_id() != caller || now - last < kSignalInterval) return;
         last = now;
         const nb::gil_scoped_acquire lock;
         if (PyErr_CheckSignals() == 0) return;

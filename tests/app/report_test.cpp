@@ -290,7 +290,7 @@ private slots:
         QCOMPARE(run({"report", "s.kvscope", "--views", "overlap,curves", "--layer", "1", "--out", "s.html"}).first, 0);
         // Mistakes: exit code 2, one sentence, and nothing written.
         const QStringList before = QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot);
-        for (const QStringList& wrong : {QStringList{"report", capture, "--views", "overlop", "--out", "new"},
+        for (const QStringList& wrong : {QStringList{"report", capture, "--views", "overlop", "--out", "new/deep"},
                                          QStringList{"report", capture, "--layer", "77", "--out", "new.html"},
                                          QStringList{"report", "nowhere.h5", "--out", "new.html"},
                                          QStringList{"report", capture, "--out", "nowhere/deep/new.html"},

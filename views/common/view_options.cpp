@@ -15,8 +15,7 @@ std::vector<std::string> filesOf(std::string_view text) {
     std::string name;
     const auto endName = [&] {
         const std::size_t first = name.find_first_not_of(' ');
-        if (first != std::string::npos)
-            files.push_back(name.substr(first, name.find_last_not_of(' ') + 1 - first));
+        if (first != std::string::npos) files.push_back(name.substr(first, name.find_last_not_of(' ') + 1 - first));
         name.clear();
     };
     for (; !text.empty(); text.remove_prefix(1)) {

@@ -17,7 +17,8 @@ inline constexpr const char *kTableFileUnit = "CSV file", *kCaptureFilesUnit = "
 inline constexpr const char* kPaneUnit = "pane";
 ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,
                          std::string source);
-/// The files of a text "FILE;FILE", without blanks about the names and without empty ones; in a name "\;" is ; and "\\" is \.
+/// The files of a text "FILE;FILE", without blanks about the names and without empty ones; in a name "\;" is ; and "\\"
+/// is \.
 std::vector<std::string> filesOf(std::string_view text);
 std::string filesText(const std::vector<std::string>& files); ///< the inverse of filesOf
 /// The sequential colour maps.

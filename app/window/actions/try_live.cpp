@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 
 #include <QCoreApplication>
+#include <QDateTime>
 #include <QDir>
 #include <QFileInfo>
 #include <QMessageBox>
@@ -51,8 +52,13 @@ bool isWhole() { return QFileInfo::exists(TryLive::folder() + "/whole"); }
 
 /// Deletes what was made so far, in another process, because the environment has thousands of files.
 void removeEnvironment() {
-    const QString gone = TryLive::folder() + ".gone";
-    if (QDir().rename(TryLive::folder(), gone)) QProcess::startDetached("rm", {"-rf", gone});
+    const QFileInfo folder(TryLive::folder());
+    QDir cache = folder.dir();
+    const QString gone = folder.fileName() + ".gone";
+    cache.rename(folder.fileName(), gone + QString::number(QDateTime::currentMSecsSinceEpoch()));
+    QStringList arguments = {"-rf"};
+    for (const QString& name : cache.entryList({gone + "*"}, QDir::Dirs)) arguments << cache.filePath(name);
+    if (arguments.size() > 1) QProcess::startDetached("rm", arguments);
 }
 
 } // namespace

@@ -15,7 +15,6 @@
 #include <QTimer>
 #include <QWidgetAction>
 
-
 #include <algorithm>
 #include <cmath>
 

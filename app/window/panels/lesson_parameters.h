@@ -34,7 +34,7 @@ private:
     const std::vector<std::string> m_names;
     const Session m_start;                   ///< of the lesson
     const ParameterTable* m_table = nullptr; ///< whose rows are shown
-    int m_pane = 0; ///< the active one, whose values are shown
+    int m_pane = 0;                          ///< the active one, whose values are shown
     std::vector<ParameterRow*> m_rows;
     std::optional<double> m_percent, m_startPercent; ///< of the present and the start's budget, as last known
 };
