@@ -23,7 +23,7 @@ struct PaneData {
     char letter = 'A';
     std::string policyId, policyName, variant;
     std::shared_ptr<const RunResult> result;        ///< null until the first result arrives
-    std::shared_ptr<const RunResult> measured = {}; ///< in a window: the newest that was measured, which may be older
+    std::shared_ptr<const RunResult> measured = {}; ///< in a window: the newest measured result, which may be older
     bool computing = false;                         ///< the result is older than the request, or not measured yet
     bool outdated = false;                          ///< the result is older than the request
     std::string error;                              ///< why there is no result
@@ -34,7 +34,7 @@ struct TokenFocus {
     std::vector<TokenIndex> selected; ///< ascending
     std::string selectionName;        ///< "needle", or empty
     TokenIndex hovered = -1;
-    bool brushing = false; ///< the rest fades
+    bool brushing = false; ///< while a brush or lasso selects: all other tokens fade
 };
 
 /// Heads that were opened while the list of the worst heads was shown, as layer and head.
@@ -77,7 +77,7 @@ struct Viewport {
     bool besideOthers = false; ///< in the window's row of panes, where what all panes have in common is said once
 };
 
-/// A pure function from results to a scene. What a view cannot do stays as it is here: it does nothing.
+/// A pure function from results to a scene. An optional function that a view does not override does nothing.
 class View {
 public:
     /// The card gets the options, and as its help the view's ID_view.md.
@@ -87,7 +87,7 @@ public:
     const ViewCard& card() const { return m_card; }
     /// Why there is nothing to draw, in one sentence; empty: there is a picture.
     virtual std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const;
-    /// The picture, or that sentence.
+    /// The picture, or the sentence why there is none.
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const;
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
     std::string finding(const ViewInput& input, const ParameterValues& options) const;
@@ -109,7 +109,7 @@ public:
     virtual std::vector<TokenIndex> tokensAt(const ViewInput&, const ParameterValues&, const Scene&, Point) const {
         return {};
     }
-    /// What it means to drag a mark of kind Handle to a point.
+    /// The setting change of dragging a mark of kind Handle to a point.
     virtual std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene&, PickId,
                                                    Point) const {
         return {};
@@ -129,7 +129,7 @@ public:
     virtual std::optional<SettingChange> lockReleased(const ParameterValues&) const { return {}; }
 
 protected:
-    // Asked only where there is a picture.
+    // Called only where there is a picture.
     virtual Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const = 0;
     virtual std::string conclude(const ViewInput& input, const ParameterValues& options) const = 0;
     virtual PointFacts inspect(const ViewInput&, const ParameterValues&, const Scene&, Point) const { return {}; }

@@ -50,7 +50,7 @@ struct PaneOffer {
 struct PointFacts {
     std::vector<std::pair<std::string, std::string>> rows; ///< of a token: what the view adds to the common read-out
     TokenIndex token = -1;                                 ///< that the other views should ring
-    int layer = -1, kvHead = -1, queryHead = -1;           ///< where a click goes; -1: nowhere
+    int layer = -1, kvHead = -1, queryHead = -1;           ///< what a click opens; -1: nothing
     std::optional<SettingChange> settingChange;            ///< what a click sets
 };
 
@@ -58,7 +58,7 @@ struct PointFacts {
 struct StepSequence {
     std::string title;
     std::vector<TokenIndex> events;     ///< tokens read, ascending; empty: the view has no steps
-    std::vector<TokenIndex> milestones; ///< those among them that weigh more (merges)
+    std::vector<TokenIndex> milestones; ///< the more important of the events (merges)
 };
 
 } // namespace kvscope

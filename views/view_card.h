@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// That an option of a view has one of some values, as they are typed; without values: that it is not at its default.
+/// The condition that an option has one of these values, as typed; without values: that it is not at its default.
 struct OptionIs {
     std::string id;
     std::vector<std::string> values;
@@ -29,10 +29,10 @@ enum class ViewPlace {
     BesideRow,  ///< at the right end of that row, in front
     Text,       ///< in the row of the prompt's text
     Model,      ///< in the layout of the whole model: all heads
-    ModelSide,  ///< beside that
+    ModelSide,  ///< beside the view at Model
 };
 
-/// What a view does in the layout for teaching. Of each of the two the one named First is in front at first.
+/// The role of a view in the layout for teaching. Of the views of a role, the one named First is in front at the start.
 enum class TeachingRole { None, Steps, StepsFirst, Detail, DetailFirst };
 
 /// The question that a view answers, under which it is offered.
@@ -50,7 +50,7 @@ struct ViewCard {
     /// (the old data stay until the new ones are there); all others change only the drawing, unless the maker of the
     /// data names them.
     std::shared_ptr<const ParameterTable> options = {};
-    std::vector<OptionNeed> needs = {}; ///< options that wait for others
+    std::vector<OptionNeed> needs = {}; ///< options that depend on others
     bool perPane = false;               ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {};              ///< kind of ViewData that it shows ("projection"); empty: none
     std::string waiting = {};           ///< what is said until the first data are there

@@ -13,8 +13,8 @@ struct ViewData {
 
 /// The data of one view as they stand.
 struct DataState {
-    std::shared_ptr<const ViewData> value; ///< null while the first is on its way, or when there can be none
-    bool computing = false;                ///< `value` is a part of what is asked for, or older than that
+    std::shared_ptr<const ViewData> value; ///< null while the first is being computed, or if there can be none
+    bool computing = false;                ///< `value` is a part of what was requested, or older
     double progress = 0;                   ///< 0..1 while computing
     std::string error;                     ///< why there is none
 };

@@ -11,21 +11,21 @@
 
 namespace kvscope {
 
-/// What the expected answer of a live context needs, and what each pane leaves of it in all layers. Rises are of the
-/// answer's mean loss, in nat, over that with the full cache; NaN and empty lists: not known yet.
+/// What the expected answer of a live context needs, and what each pane keeps of it in all layers. A rise is the
+/// answer's mean loss, in nat, minus the loss with the full cache. NaN and an empty list mean: not known yet.
 struct AnswerNeedsData : ViewData {
     struct Pane {
         char letter = 'A';
         std::string policyId, policyName, error;
-        std::vector<double> kept; ///< share of each chunk, mean over all heads
-        double predicted = NAN;   ///< by the scores; NaN also for weighted lists
-        double rise = NAN;        ///< the model's
+        std::vector<double> kept; ///< kept share of each chunk, mean over all heads
+        double predicted = NAN;   ///< rise that the scores predict; NaN also for weighted lists
+        double rise = NAN;        ///< rise measured with the model
     };
-    std::vector<std::pair<TokenIndex, TokenIndex>> chunks; ///< tokens begin .. end - 1, one behind the other
-    std::vector<double> rises;                             ///< with the chunk hidden in all layers and heads
-    std::size_t answered = 0;                              ///< the first chunks; NaN among them: no finite loss
+    std::vector<std::pair<TokenIndex, TokenIndex>> chunks; ///< tokens begin .. end - 1, without gaps
+    std::vector<double> rises;                             ///< when this chunk is hidden in all layers and heads
+    std::size_t answered = 0;                              ///< chunks tried so far, from the first; NaN: no finite loss
     std::vector<double> scores;                            ///< of the tokens before the cut, sums over all heads
-    int steps = 0;                                         ///< of the gradients; 0: no scores are asked for
+    int steps = 0;                                         ///< passes that the gradients take; 0: no scores are wanted
     double fullLoss = NAN;
     std::vector<Pane> panes;
 };

@@ -67,7 +67,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Data& data, Them
     return legend;
 }
 
-/// Least and most of bars and lines, 0 among them.
+/// Smallest and largest value of bars and lines; the range includes 0.
 std::pair<double, double> extentOf(const Data& data) {
     std::pair<double, double> extent{0, 0};
     for (const std::vector<double>* values : {&data.rises, &data.scores})
@@ -92,7 +92,7 @@ void drawBars(SceneBuilder& builder, const Data& data, const PlotFrame& frame, c
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
         const double width = std::max(1.0, right - left - 1);
         if (std::isnan(data.rises[i])) {
-            if (i < data.answered) // without a finite loss it may be needed most
+            if (i < data.answered) // a chunk without a finite loss may be needed most
                 builder.rectangle({left, frame.plot.y, width, frame.plot.height}, theme.notANumber, {}, 0, pick);
             continue;
         }
@@ -139,7 +139,7 @@ void drawLanes(SceneBuilder& builder, const ViewInput& input, const Data& data, 
     }
 }
 
-/// Behind each lane its letter and, where there is room, the rise of the loss under the pane and the predicted one.
+/// Writes after each lane its letter and, where there is room, the measured and the predicted rise of the loss.
 void drawNumbers(SceneBuilder& builder, const Data& data, const PlotFrame& frame, bool hasRoom, const Theme& theme) {
     for (std::size_t row = 0; row < data.panes.size(); ++row) {
         const Point at{frame.plot.right() + 5, frame.plot.y + kLane * (static_cast<double>(row) + 0.5) - 1};
@@ -178,7 +178,7 @@ public:
                     {low, high, AxisScale::Linear, "Rise of the answer's loss, nat"}, hasRoom ? kNumbers : kLetter);
         PlotFrame& frame = chart.frame;
         fitHeights(frame, *data);
-        if (viewport.range) { // of zoomed heights the lanes lie over the bars
+        if (viewport.range) { // with zoomed heights the lanes lie over the bars
             frame.x.low = viewport.range->xMin, frame.x.high = viewport.range->xMax;
             frame.y.low = viewport.range->yMin, frame.y.high = viewport.range->yMax;
         }
@@ -273,7 +273,7 @@ private:
         return std::accumulate(data.scores.begin() + data.chunks[chunk].first,
                                data.scores.begin() + data.chunks[chunk].second, 0.0);
     }
-    /// The chunk over or under the point; the number of chunks where there is none.
+    /// The chunk whose column holds the point; the number of chunks where there is none.
     static std::size_t chunkAt(const Data& data, const Scene& scene, Point at) {
         if (!scene.plot.contains(at)) return data.chunks.size();
         const double token = std::floor(scene.dataAt(at).x);

@@ -71,14 +71,14 @@ ParameterTable makeOptions() {
     return options;
 }
 
-/// One of the options that choose a map: "non-causal".
+/// Text of an option that chooses a map, such as "non-causal".
 std::string named(const ParameterValues& options, const char* option) {
     std::string words = options.choice(option);
     std::ranges::replace(words, '_', '-');
     return words;
 }
 
-/// "max of 8 keys × 8 queries a pixel", "max of 50 keys × 2 of 70 queries a pixel" where rows stand for others; empty
+/// "max of 8 keys × 8 queries a pixel", "max of 50 keys × 2 of 70 queries a pixel" where rows are sampled; empty
 /// where every cell has a pixel.
 std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
     const std::int64_t perRow = (data.rowEnd - data.rowBegin + image.rows - 1) / image.rows,
@@ -108,7 +108,7 @@ std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale&
     return facts;
 }
 
-/// A row of facts above the map, a fact on each row beside it.
+/// Above the map all facts share the rows; beside the map each fact begins a row.
 std::vector<std::string> captionLines(const SceneBuilder& builder, const std::vector<std::string>& facts,
                                       const MapLayout& layout) {
     if (!layout.captionBeside)
@@ -127,7 +127,7 @@ void drawCaption(SceneBuilder& builder, std::vector<std::string> lines, const Bo
                       builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2);
 }
 
-/// Gives the caption two rows where it needs them, and the magnified cells their width where they would cover others.
+/// Gives the caption two rows where it needs them, and the magnified cells a width where they would cover the map.
 MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
                    const AttentionMapData& data, const MapScale& scale, const Viewport& viewport) {
     MapMargins margins;
@@ -141,12 +141,12 @@ MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const Pa
     return layoutOfMap(input, data, viewport, margins);
 }
 
-/// The keys that pixel column `column` of `columns` stands for, cut as the engine cuts them: columns differ by one key.
+/// The number of keys that column `column` of `columns` pools, split as the engine splits: columns differ by one key.
 std::int64_t keysOfColumn(std::int64_t keys, std::int64_t columns, std::int64_t column) {
     return keys * (column + 1) / columns - keys * column / columns;
 }
 
-/// Columns of pixels that together hold half of the weight, the heaviest for each of their keys first.
+/// Columns of pixels that together hold half of the weight, taken in descending order of the weight per key.
 struct HeavyColumns {
     std::int64_t columns = 0, keys = 0;
 };
@@ -248,7 +248,7 @@ public:
                                    named(options, "map"), formatShort(std::max(0.0, static_cast<double>(high))),
                                    named(options, "minus"), formatShort(std::max(0.0, -static_cast<double>(low))),
                                    sampled);
-            // The smallest of pooled cells is not seen, but the smallest of the pixels' maxima.
+            // Where cells are pooled, the smallest cell is unknown; `low` is then the smallest of the pixels' maxima.
             const bool pools = data->cells.shape[0] < data->rowEnd - data->rowBegin ||
                                data->cells.shape[1] < data->keyEnd - data->keyBegin;
             return fmt::format("{} range from {} to {}{}", pools ? "The largest values of the pixels" : "Cells shown",
@@ -287,7 +287,7 @@ public:
 
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
                                                    const ParameterValues& options) const override {
-        const auto data = dataAs<AttentionMapData>(input); // held by the input
+        const auto data = dataAs<AttentionMapData>(input); // the input keeps it alive, as long as the scale needs it
         return data ? std::make_unique<const MapScale>(*scaleOfMap(*data, options)) : nullptr;
     }
 
@@ -297,7 +297,7 @@ public:
         const auto data = dataAs<AttentionMapData>(input);
         if (!cell || !data) return std::nullopt;
         TokenIndex query = cell->firstQuery, key = cell->firstKey;
-        if (query < cell->lastQuery || key < cell->lastKey) { // where in the rectangle it lies is known with the data
+        if (query < cell->lastQuery || key < cell->lastKey) { // only the data tell where in the rectangle it lies
             if (!data->locked) return std::nullopt;
             query = data->locked->query;
             key = data->locked->key;

@@ -14,9 +14,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kDecadesBeyond = 2;                                  // of the column, where some cells lie
+constexpr double kDecadesBeyond = 2;                                  // by which the column reaches beyond the colours
 constexpr double kDarker = 0.01, kLighter = 0.005, kMostDecades = 10; // of endsOfWeights
-constexpr std::int64_t kDeepest = 46;                                 // decades: the smallest float has fewer
+constexpr std::int64_t kDeepest = 46; // decades: the smallest positive float is above 10^-46
 
 float largestMagnitude(const std::vector<float>& cells) {
     float largest = 0;
@@ -24,13 +24,13 @@ float largestMagnitude(const std::vector<float>& cells) {
     return largest;
 }
 
-/// Where an axis from 0 ends.
+/// The end of an axis that begins at 0.
 double topOf(const std::vector<float>& cells) {
     const float largest = largestMagnitude(cells);
     return largest > 0 ? static_cast<double>(largest) : 1;
 }
 
-/// What 99 of 100 cells that differ stay below; `top` where none does.
+/// The 99th percentile of the magnitudes of the cells that are not 0; `top` where all are 0.
 double mostOf(const std::vector<float>& cells, double top) {
     std::vector<float> sizes;
     for (const float cell : cells)
@@ -41,7 +41,7 @@ double mostOf(const std::vector<float>& cells, double top) {
     return static_cast<double>(*most);
 }
 
-/// Steps of 1, 3, 10, 30 ...: the level at which one begins, and the one that a level lies in.
+/// Steps of 1, 3, 10, 30 ...: the level (log10) at which a step begins, and the step in which a level lies.
 double levelOfStep(std::int64_t step) {
     return std::floor(static_cast<double>(step) / 2) + (step % 2 ? std::log10(3.0) : 0);
 }
@@ -51,7 +51,7 @@ std::int64_t stepOf(double level) {
     return 2 * static_cast<std::int64_t>(whole) + (level - whole >= std::log10(3.0) ? 1 : 0);
 }
 
-/// Smallest and largest; logits have no end of their own, and most of a head's lie on one side of 0.
+/// Smallest and largest cell. Logits have no natural ends, and most logits of a head lie on one side of 0.
 std::pair<double, double> spanOf(const std::vector<float>& cells) {
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (const float cell : cells)
@@ -89,7 +89,7 @@ std::string quantityOf(const AttentionMapData& data, const ParameterValues& opti
     const std::string& scale = options.choice("scale");
     if (!data.isWeight) return data.valueName();
     if (scale == "row" || scale == "rank") return scale;
-    // The softmax over other keys has weights of another size: a range of one map is none of another's.
+    // A softmax over other keys gives weights of another size: a range chosen for one map does not fit another.
     const std::string& map = options.choice("map");
     return map == "chunks" ? "chunk-weight" : map == "non_causal" ? "non-causal-weight" : "weight";
 }
@@ -108,7 +108,7 @@ std::pair<double, double> endsOfWeights(const HostTensor& logs) {
     double all = 0;
     for (const float level : logs.data) {
         if (std::isnan(level)) continue;
-        const double seen = std::max<double>(level, -kDeepest); // a weight of 0 has minus infinity
+        const double seen = std::max<double>(level, -kDeepest); // the level of a weight of 0 is minus infinity
         ++counts[static_cast<std::size_t>(std::min(stepOf(seen) + 2 * kDeepest, kLast))];
         ++all;
     }

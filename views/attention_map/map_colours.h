@@ -17,17 +17,17 @@ class MapScale final : public ColourScale {
 public:
     MapScale(const AttentionMapData& data, const ParameterValues& options);
 
-    /// On the colour map, 0..1. `row`: of the cells, for the row-normalised scale. Values beyond the ends get the end.
+    /// On the colour map, 0..1; a value beyond an end gets the end. `row`: the cell's, for the row-normalised scale.
     double place(float value, std::int64_t row) const { return placeOfLevel(level(value, row)); }
-    /// Of one of the data's cells, which is not masked.
+    /// The same for a cell of the data that is not masked.
     double placeOfCell(std::int64_t row, std::int64_t column) const {
         return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column));
     }
     std::string name() const;                        ///< "log10, 3e−6 to 0.1"
-    const std::string& key() const { return m_key; } ///< text of the options that it depends on
+    const std::string& key() const { return m_key; } ///< text of the options that the scale depends on
 
 private:
-    enum class Look { Logarithmic, Linear, Row, Rank, Signed, SignedRoot, Span }; ///< cosines, differences, logits
+    enum class Look { Logarithmic, Linear, Row, Rank, Signed, SignedRoot, Span };
     static Look lookOf(const AttentionMapData& data, const ParameterValues& options);
     MapScale(const AttentionMapData& data, const ParameterValues& options, Look look);
     double level(float value, std::int64_t row) const;
@@ -39,14 +39,14 @@ private:
 
     const AttentionMapData& m_data;
     std::string m_key;
-    Look m_look;
+    Look m_look;                  ///< Signed: cosines; SignedRoot: differences; Span: logits; the others: weights
     std::vector<float> m_rowTops; ///< Look::Row
     std::vector<float> m_sorted;  ///< Look::Rank
 };
 
-/// Between which levels (log10) the weights shown are coloured: 1 or 3 times a power of ten, at most 1. At most 1 % of
-/// the cells that are not masked are smaller, at most 0.5 % larger, unless that takes more than ten powers of ten.
-/// Steps, so that the ends stay while one pans. Without a cell 1e-4 to 1.
+/// The levels (log10) between which the weights shown are coloured: of 1 or 3 times a power of ten, at most 1. At most
+/// 1 % of the cells that are not masked are smaller, at most 0.5 % larger, unless that takes more than ten powers of
+/// ten. The ends move in these steps, so that they stay while the user pans. Without a cell: 1e-4 to 1.
 std::pair<double, double> endsOfWeights(const HostTensor& logs);
 
 /// The scale of the data's picture, cached while the options stay the same.

@@ -1,4 +1,4 @@
-// Every number of the picture can be read: under the pointer, and as a table.
+// The numbers of the picture, under the pointer and as a table; the minimap; the parts that are not computed yet.
 #include "views/attention_map/map_picture.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace kvscope {
 
 namespace {
 
-/// The first of piece `index` when `count` rows or keys from `begin` on are shown as `pieces` pixels.
+/// The first row or key of pixel `index`, when the rows or keys begin .. end - 1 are shown as `pieces` pixels.
 TokenIndex firstOf(std::int64_t begin, std::int64_t end, std::int64_t pieces, std::int64_t index) {
     return static_cast<TokenIndex>(begin + (end - begin) * index / pieces);
 }
@@ -31,7 +31,7 @@ std::optional<MapCell> pixelAt(const AttentionMapData& data, double key, double 
                    static_cast<std::int64_t>(down * static_cast<double>(data.cells.shape[0])));
 }
 
-/// Row by row.
+/// Index of a pixel in the cells, which are stored row by row.
 std::size_t indexOf(const AttentionMapData& data, const MapCell& pixel) {
     const std::int64_t y =
         ((pixel.firstQuery - data.rowBegin + 1) * data.cells.shape[0] - 1) / (data.rowEnd - data.rowBegin);
@@ -97,8 +97,8 @@ std::string rangeText(TokenIndex first, TokenIndex last) {
     return first == last ? formatCount(first) : fmt::format("{} to {}", formatCount(first), formatCount(last));
 }
 
-/// Of one cell, or of a pixel that pools: its value belongs to one cell of it, which a click finds, and the facts speak
-/// of all of them. `key`: under the pointer.
+/// Facts of one cell, or of a pixel that pools: the pixel's value belongs to one of its cells, which a click finds, and
+/// the facts speak of all its cells. `key`: the key under the pointer.
 PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex key,
                    float value) {
     const bool pools = !isSingle(cells);
@@ -153,7 +153,7 @@ Box boxOf(const PlotFrame& frame, const Viewport::Range& range) {
     return {from.x, from.y, to.x - from.x, to.y - from.y};
 }
 
-/// The coarse picture in a box; its rows have no largest cells of their own, those of the map's nearest rows serve.
+/// Draws the overview in a box. For the row-normalised scale its rows use the largest cells of the shown map's rows.
 void drawCoarse(SceneBuilder& builder, const Box& box, const AttentionMapData& data, const MapScale& scale,
                 const Theme& theme) {
     const std::int64_t rows = data.overview->shape[0], columns = data.overview->shape[1];
@@ -178,7 +178,7 @@ void drawCoarse(SceneBuilder& builder, const Box& box, const AttentionMapData& d
 void drawHatch(SceneBuilder& builder, const Box& box, const Theme& theme) {
     constexpr double pitch = 8;
     builder.pushClip(box);
-    // Through the same points wherever the box begins, so that the lines stand still while the map is moved.
+    // The lines pass through the same points wherever the box begins, so that they stand still while the map is moved.
     for (double at = std::floor((box.x + box.y) / pitch) * pitch; at < box.right() + box.bottom(); at += pitch)
         for (const Stroke& stroke :
              {Stroke{withAlpha(theme.casing, 0.55), 2.5, {}}, Stroke{withAlpha(theme.ink, 0.45), 1, {}}})
@@ -186,8 +186,8 @@ void drawHatch(SceneBuilder& builder, const Box& box, const Theme& theme) {
     builder.popClip();
 }
 
-/// Its box: beside or below the map where there is room, else in the first corner that the magnified cells leave free.
-/// Nothing where it would cover much of a small map.
+/// The minimap's box: beside or below the map where there is room, else in the first corner that the magnified cells
+/// leave free. Nothing where the minimap would cover much of a small map.
 std::optional<Box> placeOfMinimap(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport,
                                   const std::optional<Box>& inset) {
     const Box& plot = layout.frame.plot;
@@ -213,7 +213,7 @@ std::optional<Box> placeOfMinimap(const MapLayout& layout, const AttentionMapDat
     return places.front();
 }
 
-/// A part of the map in the pixels of the small map, never too small to be seen.
+/// A part of the map in pixels of the minimap, never too small to be seen.
 Box partOf(const Box& minimap, const Viewport::Range& all, const Viewport::Range& shown) {
     const double perKey = minimap.width / (all.xMax - all.xMin), perQuery = minimap.height / (all.yMax - all.yMin);
     Box part{minimap.x + (shown.xMin - all.xMin) * perKey, minimap.y + (shown.yMin - all.yMin) * perQuery,

@@ -21,14 +21,14 @@ struct Mode {
     std::size_t headings;
 };
 
-/// The parts of the inset; a cell of no size does not fit.
+/// The parts of the inset; `cell` is 0 where the inset does not fit.
 struct Inset {
     Box ground, grid;
     double cell = 0;
     Mode mode{};
 };
 
-/// Places for the inset, each with its side.
+/// Room for the inset, and whether the inset is aligned to its right side.
 struct Room {
     Box box;
     bool atRight = false;
@@ -52,7 +52,7 @@ Inset fitted(const Room& place, const MapNeighbourhood& around, const Mode& mode
     return inset;
 }
 
-/// Nothing but masked cells of the map lies in the box.
+/// Whether only masked cells of the map lie in the box.
 bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& box) {
     const PlotFrame& frame = layout.frame;
     const auto cells = [](double from, double to, std::int64_t begin, std::int64_t end, std::int64_t count) {
@@ -71,7 +71,7 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
     return true;
 }
 
-/// Behind everything else at the right.
+/// The room to the right of everything else.
 Room roomBeside(const MapLayout& layout, const Viewport& viewport, double width) {
     const double margin = layout.captionBeside ? 3 : 6,
                  top = layout.captionBeside ? margin : layout.caption.bottom() + 4;
@@ -116,7 +116,7 @@ std::array<Mode, 3> modesOf(std::size_t headings) {
     return {Mode{true, headings}, Mode{false, headings}, Mode{false, 1}};
 }
 
-/// Prefers a smaller inset beside the map to a larger one over it.
+/// Prefers a smaller inset beside the map or over its masked corner to a larger one that hides cells.
 Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport, std::size_t headings) {
     const auto modes = modesOf(headings);
     const Room beside = roomBeside(layout, viewport, widthBeside(layout, viewport));
@@ -130,7 +130,7 @@ Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewpo
     return {};
 }
 
-/// Short enough for a cell: ".03", "4e−4", "−1.2"; "≈0" for what no colour distinguishes from 0.
+/// Short enough for a cell: ".03", "4e−4", "−1.2"; "≈0" below 1e−9.
 std::string shortNumber(float cell) {
     const double value = static_cast<double>(cell), magnitude = std::abs(value);
     const std::string sign = value < 0 ? "−" : "";
@@ -147,7 +147,7 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
     const std::int64_t rows = around.cells.shape[0], columns = around.cells.shape[1];
     std::vector<Colour> colours;
     for (std::int64_t y = 0; y < rows; ++y) {
-        // The colours of the map: a row-normalised one knows the rows of its pixels.
+        // The colours are the map's: a row-normalised scale knows only the rows of the map's pixels.
         const std::int64_t shown = std::clamp(around.rowBegin + y, data.rowBegin, data.rowEnd - 1) - data.rowBegin;
         const std::int64_t pixelRow = shown * data.cells.shape[0] / (data.rowEnd - data.rowBegin);
         for (std::int64_t x = 0; x < columns; ++x) {
@@ -217,12 +217,12 @@ std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapDa
     return headings;
 }
 
-/// The neighbourhood on the map, and a cross-hair that stops at it.
+/// Frames the neighbourhood on the map, with a cross-hair that stops at the frame.
 void drawFrame(SceneBuilder& builder, const PlotFrame& frame, const MapNeighbourhood& around, const Theme& theme) {
     const Point from = frame.toPixels(around.keyBegin, around.rowBegin);
     const Point to = frame.toPixels(around.keyBegin + around.cells.shape[1], around.rowBegin + around.cells.shape[0]);
     const Point at = frame.toPixels(static_cast<double>(around.key) + 0.5, static_cast<double>(around.query) + 0.5);
-    constexpr double least = 9; // of a frame that can be seen
+    constexpr double least = 9; // smallest side of a frame that can be seen
     const double width = std::max(least, to.x - from.x), height = std::max(least, to.y - from.y);
     const Box box{std::min(from.x, at.x - least / 2), std::min(from.y, at.y - least / 2), width, height};
     const Box& plot = frame.plot;

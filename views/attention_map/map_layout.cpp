@@ -1,5 +1,5 @@
-// Where about as many keys as queries are shown the map is square, so that a cell is one and the diagonal runs to the
-// corner. Otherwise, and in low docks, it takes the room there is, up to a few times wider than high. Other parts are
+// Where about as many keys as queries are shown, the map and its cells are square, so that the diagonal runs to the
+// corner. Otherwise, and in low docks, the map takes the room there is, up to a few times wider than high. Parts are
 // dropped in this order: axis titles, the caption's own row, the curve of column sums, half of the rails, the colour
 // column.
 #include "views/attention_map/map_layout.h"
@@ -18,9 +18,9 @@ constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWid
 constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
 constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26, kMostMarginal = 110;
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
-constexpr double kSquareUpTo = 4.0 / 3;         // on paper, where only the last queries were captured
+constexpr double kSquareUpTo = 4.0 / 3;         // largest ratio of the sides that an export makes square
 constexpr double kLeastSquare = 160;            // smaller ones would waste a low dock
-constexpr double kAsMany = 2;                   // keys and queries of a part that is shown, to be square
+constexpr double kAsMany = 2;                   // a part is square if keys and queries differ by less than this factor
 
 /// In a dock that is wide and low a caption costs less at the right than above.
 double captionWidthBeside(const Viewport& viewport) {
@@ -50,8 +50,8 @@ Box plotIn(const Box& room, const Viewport& viewport, bool asManyQueries) {
         return plot;
     }
     plot.width = std::min(plot.width, whole(kWidestMap * plot.height));
-    // Independent of the plot's own width, which the column's labels change: otherwise the plot would move while a
-    // handle is dragged.
+    // The height does not depend on the plot's own width, which the column's labels change: otherwise the plot would
+    // move while a handle is dragged.
     plot.height = std::min(plot.height, whole(std::max(60.0, kHighestMap * (viewport.width - kBesidePlot))));
     if (viewport.forExport && std::max(plot.width, plot.height) <= kSquareUpTo * std::min(plot.width, plot.height))
         plot.width = plot.height = std::min(plot.width, plot.height);

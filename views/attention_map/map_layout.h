@@ -11,10 +11,10 @@ namespace kvscope {
 constexpr double kRailHeight = 8, kCaptionPitch = 14;
 
 /// Largest aspect ratio: beyond it the diagonal is meaningless.
-inline constexpr double kWidestMap = 4, kHighestMap = 1.5, kBesidePlot = 190; // about, of axis, rail and column
+inline constexpr double kWidestMap = 4, kHighestMap = 1.5, kBesidePlot = 190; // rough width of axis, rail and column
 
-/// Where the parts of the picture lie. The map is square where every token's query was captured and the room is high
-/// enough; else it fills what the others leave.
+/// Where the parts of the picture lie. The map is square where every token's query was captured, about as many keys as
+/// queries are shown and the room is high enough; else the map fills what the other parts leave.
 struct MapLayout {
     PlotFrame frame; ///< x keys, y queries downwards
     AxesStyle axes;
@@ -28,10 +28,10 @@ struct MapLayout {
     Box column;   ///< colour column; no width: none
 };
 
-/// What the layout leaves to others.
+/// What the caller decides about the layout.
 struct MapMargins {
     int captionRows = 1; ///< above the map
-    double right = 0;    ///< free, behind everything else
+    double right = 0;    ///< width that stays free at the right of everything else
 };
 MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport,
                       const MapMargins& margins);

@@ -13,9 +13,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kMarginalDecades = 4; // below the largest column sum
+constexpr double kMarginalDecades = 4; // shown below the largest column sum
 
-/// A cell by its place; row -1: none, all are masked.
+/// Row and column of a cell; row -1: there is none, since all are masked.
 struct CellPlace {
     std::int64_t row = -1, column = 0;
 };
@@ -49,7 +49,7 @@ using Pixels = std::vector<std::uint8_t>;
 std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& scale, std::int64_t rows,
                                  std::int64_t columns, const Theme& theme) {
     const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1];
-    std::vector<Colour> colours; // 256 places are all that a map has
+    std::vector<Colour> colours; // a colour map has no more than 256 entries
     for (int i = 0; i < 256; ++i) colours.push_back(colourMap(scale.colourMapName(), i / 255.0, scale.inverted()));
     const std::vector<std::int64_t> x = pixelBounds(width, columns), y = pixelBounds(height, rows);
     auto pixels = std::make_shared<Pixels>(static_cast<std::size_t>(4 * rows * columns), 255);
@@ -65,7 +65,7 @@ std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& s
     return pixels;
 }
 
-/// Equal pictures share their pixels: the texture cache knows them by address.
+/// Equal pictures share their pixels, because the texture cache finds a texture by the address of its pixels.
 ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const MapImage& place, const Theme& theme) {
     ImageItem image;
     image.box = place.box;
@@ -82,7 +82,7 @@ ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const Map
 std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, double low, double high,
                                std::size_t pixels) {
     const std::vector<TokenIndex>& kept = keptTokens(input, pane);
-    // The first token whose middle lies at a pixel or behind it, by bisection.
+    // The first token whose middle lies on a pixel or to the right of it, by bisection.
     const auto beginOf = [&](std::size_t pixel) {
         TokenIndex begin = 0, end = static_cast<TokenIndex>(pane.result->visible);
         while (begin < end) {
@@ -98,7 +98,7 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
     for (std::size_t i = 0; i < pixels; ++i) {
         const TokenIndex end = beginOf(i + 1);
         const auto last = std::lower_bound(next, kept.end(), end);
-        // Between the middles of two tokens that are wider than a pixel: the one that it lies in.
+        // A pixel without the middle of a token, where tokens are wider than pixels, shows the token in which it lies.
         const double at = std::floor(low + (static_cast<double>(i) + 0.5) / static_cast<double>(pixels) * (high - low));
         const bool isKept = at >= 0 && std::ranges::binary_search(kept, at);
         shares.push_back(begin == end ? (isKept ? 1 : 0)
@@ -108,7 +108,7 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
     return shares;
 }
 
-/// `along` x: the rail lies; else it stands.
+/// `along`: the rail runs along x; else along y.
 void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vector<double>& shares,
               const PaneIdentity& identity, const Theme& theme) {
     const int count = static_cast<int>(shares.size()),
@@ -133,7 +133,7 @@ void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapD
     drawUncomputed(builder, layout, data, scale, theme);
     builder.scene().items.push_back(imageOf(data, scale, mapImageOf(layout, data, pixelScale), theme));
     builder.popClip();
-    // Around the map: upon it the line would hide the first key, where the sink is.
+    // The frame lies around the map: on the map it would hide the first key, where the sink is.
     builder.rectangle(plot.grown(1), kTransparent, {theme.axis, 1, {}});
 }
 
@@ -197,7 +197,7 @@ void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
     // Selected tokens: ink ticks between rails and map, as wide as their cells but never invisible.
     builder.pushClip({frame.plot.x, frame.plot.y - 5, frame.plot.width, 5});
     for (auto run = input.focus.selected.begin();
-         run != input.focus.selected.end();) { // ascending; neighbours leave no seam
+         run != input.focus.selected.end();) { // ascending; neighbours share a tick, without a seam
         auto end = run + 1;
         while (end != input.focus.selected.end() && *end == *(end - 1) + 1) ++end;
         const double left = frame.toPixels(*run, 0).x, right = frame.toPixels(*(end - 1) + 1, 0).x;

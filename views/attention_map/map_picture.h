@@ -12,10 +12,10 @@
 
 namespace kvscope {
 
-/// What was captured but is not computed yet: the coarse picture of the whole, hatched. Masked cells are not hatched.
+/// Draws what was captured but is not computed yet: the coarse overview, hatched. drawMap covers computed cells.
 void drawUncomputed(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                     const Theme& theme);
-/// The pixels of the map where their rows and keys lie, over that.
+/// Draws what is not computed, and over it the pixels of the map where their rows and keys lie.
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme);
 /// Share of kept tokens per pixel: every pane above the plot, the active one beside it.
@@ -33,26 +33,26 @@ SettingChange lockOf(const std::optional<MapCell>& cell);
 void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                     const ViewInput& input, const Viewport& viewport);
 
-/// The whole map small with a frame around the part that is shown: where a part is shown on the screen. It is the
-/// handle `kMinimap`.
+/// Draws the whole map small, with a frame around the part that is shown; only on the screen and only where a part is
+/// shown. The minimap is the handle `kMinimap`.
 void drawMinimap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                  const ViewInput& input, const Viewport& viewport);
 constexpr PickId kMinimap{PickId::Kind::Handle, -3};
-/// The shown part with its middle at a point of the small map, inside what was captured.
+/// Moves the middle of the shown part to a point of the minimap; the part stays inside what was captured.
 std::optional<SettingChange> movedOnMinimap(const AttentionMapData& data, const Scene& scene, Point at);
 
-/// Share of the width that the inset needs in the layout: none if it fits over masked cells with its texts, or if the
-/// map would not stay clearly wider than high.
+/// Width in pixels that the inset needs in the layout: 0 if it fits over masked cells with its texts, or if the map
+/// would not stay clearly wider than high.
 double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
                      const Viewport& viewport);
 
 /// Query and key of the magnified cell under a point of a scene.
 std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene,
                                                                  Point at);
-/// The ground of the inset; nothing where none is drawn.
+/// The box of the inset; nothing where no inset is drawn.
 std::optional<Box> insetOf(const Scene& scene);
 
-/// "query 920 “was” gives key 615 “7281” the weight 0.0312, rank 5 of 921".
+/// "Query 920 “was”, key 615 “7281”: weight 0.0312 · rank 5 of 921".
 std::string lockedSentence(const ViewInput& input, const AttentionMapData& data);
 /// "0.0312", "−3.1", "masked".
 std::string cellText(float value);

@@ -77,7 +77,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
     const Theme& theme = themeOf(viewport.theme);
     const PolicyStyle style = policyStyle(pane.policyId, viewport.theme);
     double low = INFINITY, high = 1e-9, largest = 2;
-    std::optional<double> smallest; // the first is the prompt at once
+    std::optional<double> smallest; // block; the first size is the prompt at once
     for (const auto& size : data.sizes) {
         low = std::min(low, size.error);
         high = std::max(high, size.error);
@@ -99,7 +99,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
             continue;
         }
         line.push_back(chart.frame.toPixels(size.block, size.error));
-        // Powers of two, which the axis does not name.
+        // The sizes are powers of two, which the axis does not label.
         builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
                      theme.text2, HorizontalAlign::Centre);
     }

@@ -12,11 +12,11 @@
 
 namespace kvscope {
 
-/// The cosine of the cache's mean key with that of all keys read, step by step.
+/// The cosine of the cache's mean key with the mean of all keys read, step by step.
 Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
                       const Viewport& viewport);
-/// The output error against the size of the blocks, with the prompt at once as a level. Marks have the index of their
-/// size as pick.
+/// The output error against the size of the blocks, with the prompt at once as a level. The pick of a mark is the index
+/// of its size, counted without the prompt at once.
 Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
                      const Viewport& viewport);
 

@@ -33,7 +33,7 @@ bool readsInBlocks(const PaneData& pane) {
     return !pane.result->request.recorded && pane.result->request.policy.values.has("prompt_block");
 }
 
-/// Of the timeline and of its steps.
+/// Why there is no timeline and no step sequence; empty where there is one.
 std::string whyNoTimeline(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane) return input.capture ? kNoPane : kNoCapture;
@@ -49,7 +49,7 @@ std::string whyNoTimeline(const ViewInput& input) {
 
 constexpr const char* kMeasuring = "Running the prompt in blocks…";
 
-/// When a token left; tokens that stayed have the end of the prompt.
+/// When a token left the cache; of a token that stayed, `left` is the end of the prompt.
 struct Life {
     TokenIndex token = 0, left = 0;
     bool evicted = false;
@@ -72,8 +72,8 @@ std::vector<Life> livesUntil(std::vector<Life> lives, TokenIndex read) {
     return lives;
 }
 
-/// The tokens of a range of positions that are drawn: so many that lines can be told apart, and the same ones in every
-/// range of one length.
+/// Which tokens of a range of positions are drawn: so many that lines can be told apart, and the same tokens in every
+/// range of the same length.
 struct Drawn {
     std::size_t begin = 0, end = 0, stride = 1;
 
@@ -102,7 +102,7 @@ void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Draw
     }
 }
 
-/// Over everything else and over the edge of the plot: those of the last step lie on the cursor, or on the right edge.
+/// Drawn last and unclipped, because the evictions of the last step lie on the cursor or on the right edge of the plot.
 void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const Drawn& drawn, const PlotFrame& frame,
                    const Theme& theme) {
     GatheredMarks ends;
@@ -117,8 +117,8 @@ void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const 
     builder.points(ends.as("evicted", PickId::Kind::Token, Marker::Circle, 1.8, kTransparent, {theme.evicted, 1, {}}));
 }
 
-/// Selected tokens get a dash before their line, which keeps its state's colour; the first tokens, which have no room
-/// for a dash, and the hovered one have their line in ink.
+/// A selected token gets a dash before its line, and the line keeps the colour of the token's state. The lines of the
+/// first tokens, which have no room for a dash, and of the hovered token are drawn in ink.
 void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame,
                const Theme& theme) {
     constexpr double kDash = 7, kGap = 2;
@@ -275,7 +275,7 @@ public:
         const RunResult& result = *activePane(input)->result;
         std::int64_t atOnce = 0, evicted = 0, steps = 0;
         for (const BlockStep& step : result.steps) {
-            if (input.cursor && step.end > *input.cursor) break; // the picture shows none of it
+            if (input.cursor && step.end > *input.cursor) break; // the picture does not show later steps
             ++steps;
             const auto& tokens = step.evicted[input.kvHead.value];
             const TokenIndex begin = blockBegin(result, step);
@@ -306,7 +306,7 @@ public:
         if (!input.capture || (pane && !ready && pane->error.empty()) || (ready && pane->result->simulated))
             return std::nullopt;
         if (ready && readsInBlocks(*pane)) {
-            if (options.choice("picture") == "block_size") return std::nullopt; // runs any size itself
+            if (options.choice("picture") == "block_size") return std::nullopt; // this picture runs every size itself
             return PaneOffer{.settingChange = {.pane = input.activePane,
                                                .values = {{"prompt_block", "128"}},
                                                .step = "Prompt block"},
@@ -332,7 +332,7 @@ public:
                           {"cosine of the means", formatFixed(step.cosine, 4)},
                           {"ratio of their lengths", formatFixed(step.ratio, 3)}};
         } else if (picture == "block_size" &&
-                   std::cmp_less(pick.index + 1, data->sizes.size())) { // the first is no mark
+                   std::cmp_less(pick.index + 1, data->sizes.size())) { // the first size has no mark
             const auto& size = data->sizes[static_cast<std::size_t>(pick.index) + 1];
             facts.rows = {{"tokens per block", formatCount(size.block)},
                           {"output error", formatShort(size.error)},

@@ -62,8 +62,8 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options) {
     const double tau = options.real("tau");
     if (series.given) return {Budget::Unit::Quality, tau, fmt::format("k={}", options.real("k"))};
-    // The budget fits with the standard weight; a curve of another one is taken as the retention that it gives, and so
-    // is one that only the model of a live context knows.
+    // A quality budget fits with the standard weight. A curve with another weight, or one that only the model of a live
+    // context knows, is replaced by the retention that it gives.
     if (series.live || data.weight != kCalibrationWeight)
         return {Budget::Unit::Fraction, std::max(neededBy(series, options).retention, 1e-6), {}};
     return {Budget::Unit::Quality, tau, series.curve};
@@ -174,7 +174,7 @@ void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationVie
     Box plate{frame.plot.x + 3, y + 2, width, 15};
     for (double x = plate.x; coversAPoint(plate, frame, data) && x < last; x += 8) plate.x = x;
     if (coversAPoint(plate, frame, data)) plate.x = frame.plot.x + 3; // points everywhere
-    builder.rectangle(plate, withAlpha(theme.canvas, 0.85));          // curves run here
+    builder.rectangle(plate, withAlpha(theme.canvas, 0.85));          // curves run under the text
     builder.text({plate.x + 3, plate.y + 1}, text, kTauStyle, theme.text1, HorizontalAlign::Left, VerticalAlign::Top);
 }
 

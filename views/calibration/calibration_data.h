@@ -18,8 +18,8 @@ struct CalibrationSeries {
     std::string policyId, policyName, variant;
     std::string context;
     bool own = false;   ///< the context is the capture that is open
-    bool proxy = false; ///< attention outputs, not a model's losses
-    bool live = false;  ///< the model of the open context was asked; no budget names such a curve
+    bool proxy = false; ///< measured on attention outputs, not on a model's losses
+    bool live = false;  ///< measured by the model of the open context; no budget can name such a curve
     bool given = false; ///< k comes from the view's option, nothing was measured
     std::vector<CalibrationTriple> triples;
     double k = 0;
@@ -28,7 +28,7 @@ struct CalibrationSeries {
     std::string origin;
     std::string curve;                          ///< text after the colon in a budget that uses this curve
     bool foreign = false;                       ///< `own`, but measured on a context of another name than the open one
-    std::optional<TokenIndex> measuredCut = {}; ///< of the context's rows, where they state it
+    std::optional<TokenIndex> measuredCut = {}; ///< cut of the context's rows, where they state it
     std::vector<std::string> notes = {};        ///< what the points or the fit warn of
 };
 
@@ -39,7 +39,7 @@ struct CalibrationFailure {
 };
 
 struct CalibrationViewData : ViewData {
-    std::vector<CalibrationSeries> series; ///< by pane; of a pane the own context first
+    std::vector<CalibrationSeries> series; ///< by pane; within a pane the own context first
     std::vector<CalibrationFailure> failures;
     double weight = 1; ///< w of the fits
 

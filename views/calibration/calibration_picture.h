@@ -11,9 +11,9 @@
 
 namespace kvscope {
 
-/// k as drawn: the option's where it is given by hand.
+/// k of the curve as drawn: the option's k where it is given by hand.
 double curvatureOf(const CalibrationSeries& series, const ParameterValues& options);
-/// r*(tau) with its bootstrap band (NaN without one), and what the points say (NaN where they do not keep tau).
+/// r*(tau) with its bootstrap band (NaN without one), and the retention by the points (NaN where they do not keep tau).
 struct NeededRetention {
     double retention = 1;
     CalibrationBand band;
@@ -22,20 +22,20 @@ struct NeededRetention {
 NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues& options);
 /// The budget that takes its retention from the series.
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options);
-/// "measured", "proxy" or "given".
+/// "measured", "measured live", "proxy" or "given".
 std::string kindOf(const CalibrationSeries& series);
-/// Misfit of a series' curve; for the open context without points, that of the contexts whose line it lies on.
+/// Misfit of a series' curve; for the open context without points, of the contexts from which its k is predicted.
 struct SeriesMisfit {
     CalibrationMisfit misfit;
-    std::size_t contexts = 0; ///< 0: of its own points
+    std::size_t contexts = 0; ///< 0: misfit of its own points
 };
 SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
-/// Of a poor fit what the points say, where they say something; else r*. Series are ranked by it.
+/// For a poor fit the retention by the points, where there is one; else r*. Series are ranked by it.
 double leadingRetention(const CalibrationViewData& data, const CalibrationSeries& series,
                         const ParameterValues& options);
 bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
-/// r* as text; of a poor fit with two digits ("0.86").
+/// r* as text; for a poor fit with two digits ("0.86").
 std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series,
                          const ParameterValues& options);
 
@@ -56,7 +56,7 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSe
 /// Solid from the smallest measured retention on, dashed below it, where nothing was measured.
 void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, double k,
                      const SeriesLook& look);
-/// The marks of a series without their places: filled where a model measured, hollow where it is a proxy.
+/// The marks of a series without their places: filled where a model measured them, hollow for a proxy.
 PointCloudItem marksOf(const CalibrationSeries& series, const SeriesLook& look);
 void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
                  const SeriesLook& look);
@@ -64,28 +64,28 @@ void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const Calibratio
 /// The name of tau beside its line, where no point lies under it.
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,
              const Theme& theme);
-/// For each of some series of the open context a ring where its curve meets the line of tau, with a line down to r*,
-/// dashed for a poor fit; then the point that the points say is ringed and has the solid line.
+/// For each given series: rings the point where its curve meets the line of tau and draws a line down to r*. For a
+/// poor fit this line is dashed, and the measured point that keeps tau is ringed, too, and has a solid line.
 void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data,
                 const std::vector<std::size_t>& series, const ParameterValues& options, const Theme& theme);
 
-/// Where the series get their names and r*: in a list beside the plot, or in the legend.
+/// Where the names and r* of the series stand: in a list beside the plot, or in the legend.
 enum class SeriesNames { List, Legend };
 
 /// " (context other-book.h5)" where the one context of the points is another than the open one; else empty.
 std::string contextBehind(const CalibrationSeries& series);
-/// "B SnapKV (proxy)", of another context its name; with a dagger where there are notes.
+/// "B SnapKV (proxy)"; for another context its name instead of the policy's; with a dagger where there are notes.
 std::string nameOf(const CalibrationSeries& series);
 /// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
-/// The mark of every series as it is drawn, with what it is; the series too where the legend names them. With little
-/// room it says less, so that its labels stand whole.
+/// The mark of every series as it is drawn, with its kind; also the names of the series where the legend holds them.
+/// In little room the legend says less, so that its labels are not cut.
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options,
                                            SeriesNames names, const Viewport& viewport);
 
-/// A line for each series with its mark, name, what its points say, r* and residual, under a line that names these;
-/// proxies last, by themselves.
+/// A row for each series with its mark, name, retention by the points, r* and residual, under a row of headings;
+/// proxies last, under a heading of their own.
 class SeriesList {
 public:
     SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text);
@@ -96,7 +96,7 @@ public:
 private:
     enum Column { Points, Needed, Residual, Verdict, kColumns };
     struct Row {
-        std::size_t series = 0; ///< none: a heading
+        std::size_t series = 0; ///< kNoSeries: a heading
         std::string name, cells[kColumns];
     };
 

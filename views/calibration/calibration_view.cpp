@@ -42,7 +42,7 @@ ParameterTable makeOptions() {
                 source, nullptr, kTableFileUnit)};
 }
 
-/// The longest title that is no longer than the axis; none where even one word is.
+/// The longest title that is no longer than the axis; empty where none fits.
 std::string qualityTitle(const CalibrationViewData& data, double height, const TextService& text) {
     const bool all = std::ranges::all_of(data.series, &CalibrationSeries::proxy);
     const std::vector<std::string> titles =
@@ -77,7 +77,7 @@ Chart chartFor(const CalibrationViewData& data, const ParameterValues& options, 
     return Chart(viewport, legend, std::move(x), std::move(y), listWidth);
 }
 
-/// Indices of the open context's series, the least retention last, so that its mark stands highest.
+/// Indices of the open context's series, the least retention last, so that its mark is drawn on top.
 std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::size_t> own;
     for (std::size_t i = 0; i < data.series.size(); ++i)
@@ -121,7 +121,7 @@ std::string neededText(const CalibrationViewData& data, const CalibrationSeries&
     return isPoor(data, series, options) ? name + points + ", " + curve : name + curve + ", " + points;
 }
 
-/// ". A: the note; another note. B: a note", each once for each pane.
+/// ". A: the note; another note. B: a note"; each pane once.
 std::string notesText(const CalibrationViewData& data) {
     std::string text;
     std::set<char> told; // the series of a pane share their notes
@@ -131,7 +131,7 @@ std::string notesText(const CalibrationViewData& data) {
     return text;
 }
 
-/// Points are of the whole model; rows measured with another cut than the session's name theirs.
+/// Provenance. Points are of the whole model; the cut of rows that were measured with another cut is named.
 std::string sourceWords(const ViewInput& input, const CalibrationViewData& data) {
     std::string text = provenance(input, readyPanes(input), true);
     for (const CalibrationSeries& series : data.series)

@@ -49,12 +49,12 @@ std::string legendName(const CalibrationViewData& data, const CalibrationSeries&
     const double points = neededBy(series, options).ofPoints;
     if (wording <= Wording::Plain && isPoor(data, series, options) && !std::isnan(points))
         name += " points " + formatFixed(points, 2) + ",";
-    const bool isShort = wording == Wording::Letters; // the number stands whole where labels are cut
+    const bool isShort = wording == Wording::Letters; // the number follows the letter, so that a cut label shows it
     name.insert(isShort ? 1 : name.size(), (isShort ? " " : " r* ") + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
-/// The series by name; of many, those of the open context alone and what the grey ones are.
+/// Appends the series by name; of many, only those of the open context, and an entry that says what the grey ones are.
 void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options,
                   Wording wording, const Theme& theme) {
     bool others = false, measured = false, proxy = false;
@@ -89,7 +89,7 @@ void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& dat
     legend.push_back(wordsEntry(fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : "")));
 }
 
-/// The marks of each series with points, and after the last of a kind what they are: "B," "C proxy".
+/// Appends the marks of each series with points; the last mark of a kind names the kind: "B," "C proxy".
 void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const Theme& theme) {
     for (const bool proxy : {false, true}) {
         LegendEntry* last = nullptr;
@@ -137,7 +137,7 @@ constexpr double kRowPitch = 17, kLine = 22, kMark = 42, kGap = 12;
 constexpr const char* kHeads[] = {"points", "r*", "residual", ""};
 constexpr std::size_t kNoSeries = std::numeric_limits<std::size_t>::max();
 
-/// Measured before proxies, each from the least retention on; of the open context before others.
+/// Measured series before proxies, then those of the open context before others, then by ascending retention.
 std::vector<std::size_t> ranked(const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::size_t> order(data.series.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -160,7 +160,7 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
     const std::string residual = residualText(data, series, options);
     const std::size_t contexts = misfitOf(data, series, options).contexts;
     if (residual.empty()) return "";
-    constexpr std::ptrdiff_t kFew = 5; // as kvscope calibrate warns of
+    constexpr std::ptrdiff_t kFew = 5; // kvscope calibrate warns below this number
     const auto rows = std::count_if(series.triples.begin(), series.triples.end(), [](const CalibrationTriple& triple) {
         return triple.retention > 0 && triple.retention < 1;
     });

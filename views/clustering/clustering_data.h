@@ -13,7 +13,7 @@ namespace kvscope {
 
 /// Clusters of one head's keys by the active pane's SubGen, and cluster counts at other radii.
 struct ClusteringData : ViewData {
-    /// Of the pane's policy; one of the two, or neither when the pane has another policy.
+    /// What the pane's policy recorded: one of the two, or neither when the pane has another policy.
     std::optional<SubgenLog::Head> stream;
     std::optional<KCenterLog::Head> centres;
     HostTensor points;            ///< [cut, 2] keys on their first two principal axes
@@ -25,10 +25,10 @@ struct ClusteringData : ViewData {
         std::string source;                 ///< "keys", "keys before RoPE", "values"
         double median = 0;                  ///< of the distances between `medianRows` of the vectors
         std::vector<double> radius;         ///< ascending, in units of the median
-        std::vector<std::int64_t> clusters; ///< of them; 0: more than `most`
+        std::vector<std::int64_t> clusters; ///< at each radius; 0: more than `most`
     };
     std::vector<RadiusCurve> curves; ///< for the picture "delta"
-    std::int64_t medianRows = 0;     ///< sampled evenly spaced; `cut` of them: all
+    std::int64_t medianRows = 0;     ///< sampled evenly spaced; equal to `cut`: all rows
     std::int64_t most = 0;           ///< clusters beyond which the count stops
 
     /// The farthest-first walk beyond the budget, for the picture "radius".
@@ -36,7 +36,7 @@ struct ClusteringData : ViewData {
     std::vector<double> coverRadius;
 };
 
-/// The unit of radii, which says where it rests on a sample.
+/// The name of the unit of radii; says so where the unit is estimated from a sample.
 inline std::string medianWords(const ClusteringData& data) {
     return data.medianRows < data.cut ? "sampled median distance" : "median distance";
 }

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Draws the plots of the view; each returns the frame that it used. Those over a stream show it at the input's cursor.
+/// Draws the plots of the view; each returns the frame that it used. Plots of a stream show it at the input's cursor.
 class ClusteringPainter {
 public:
     ClusteringPainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,

@@ -82,7 +82,7 @@ std::string deltaFinding(const ClusteringData& data) {
                 parts.push_back(curve.clusters[i] > 0
                                     ? fmt::format("{} {}", curve.source, formatCount(curve.clusters[i]))
                                     : tooMany);
-        // A count that stops at a wider radius has no number here, and narrower radii have more clusters.
+        // A count that stopped at a wider radius has no value at this one, and narrower radii have more clusters.
         if (!curve.radius.empty() && curve.radius.front() > kToldRadius + 1e-9 && curve.clusters.front() == 0)
             parts.push_back(tooMany);
     }
@@ -133,7 +133,7 @@ std::string streamFinding(const SubgenLog::Head& stream, const StreamState& stat
                            slots > 0 ? formatShort(held / static_cast<double>(slots)) : "0", formatShort(ideal));
     }
     const auto single = std::ranges::count(state.counts, 1);
-    SubgenLog::Head soFar; // the growth of what has been read, as all else in the sentence
+    SubgenLog::Head soFar; // only the tokens read so far, as in the rest of the sentence
     soFar.representatives = stream.representatives;
     soFar.cluster.assign(stream.cluster.begin(), stream.cluster.begin() + state.read);
     const double exponent = growthExponent(soFar);
@@ -279,7 +279,7 @@ public:
 
     std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override {
         const std::string& picture = options.choice("picture");
-        if (picture == "delta" || picture == "radius") return std::nullopt; // of the keys, whatever the policy
+        if (picture == "delta" || picture == "radius") return std::nullopt; // they depend on the keys, not on a policy
         if (picture == "reservoir" || picture == "sampling" || picture == "births")
             return offerPolicy(input, {PolicyFamily::Clusters});
         return offerPolicy(input, {PolicyFamily::Clusters, PolicyFamily::Centres});
@@ -301,7 +301,7 @@ public:
         const PickId pick = pickAt(scene, at, 4);
         if (pick.kind == PickId::Kind::None) return {};
         if (pick.kind == PickId::Kind::Token) return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
-        if (pick.index == -3 && data->coverRadius.empty()) return {}; // an empty plot has the same ground
+        if (pick.index == -3 && data->coverRadius.empty()) return {}; // an empty plot has the same pick
         if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
             const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));
             const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);

@@ -18,7 +18,7 @@ constexpr std::size_t kMostNamedTokens = 4'096; // longest stream with a caption
 constexpr std::int64_t kMostBins = 20;
 constexpr double kLeastExpected = 5; // per bin, as chi-square requires
 
-/// The last token of an ascending list before `end`; -1 without any.
+/// The last token of an ascending list before `end`; -1 if there is none.
 TokenIndex lastBefore(const std::vector<TokenIndex>& accepted, TokenIndex end) {
     const auto at = std::ranges::lower_bound(accepted, end);
     return at == accepted.begin() ? -1 : *(at - 1);
@@ -68,7 +68,7 @@ StepSequence streamStepSequence(const SubgenLog::Head& stream) {
     StepSequence sequence;
     sequence.title = "SubGen reads the stream";
     for (const TokenIndex token : stream.representatives)
-        sequence.milestones.push_back(token + 1); // tokens read once it is there
+        sequence.milestones.push_back(token + 1); // tokens read when the cluster has opened
     sequence.events = sequence.milestones;
     if (stream.cluster.size() <= kMostNamedTokens) {
         sequence.events.resize(stream.cluster.size());

@@ -26,7 +26,7 @@ StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex>
 /// one. NaN for short streams.
 double growthExponent(const SubgenLog::Head& stream);
 
-/// Births are milestones; in streams of up to 4,096 tokens every token is an event.
+/// Births of clusters are milestones; in streams of up to 4,096 tokens every token is an event.
 StepSequence streamStepSequence(const SubgenLog::Head& stream);
 /// Describes what the last read token did, with numbers.
 std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream);

@@ -12,7 +12,7 @@ namespace kvscope {
 namespace {
 
 constexpr int kLetters = 8;                               // in the column, one of them for the sign of values beyond
-constexpr double kLeastFixed = 0.00995, kMostFixed = 1e6; // of a bar: smaller or larger, powers of ten
+constexpr double kLeastFixed = 0.00995, kMostFixed = 1e6; // beyond these a bar has powers of ten
 constexpr int kSignificant = 3, kMostDecimals = 9;
 
 int exponentOf(double magnitude) { return static_cast<int>(std::floor(std::log10(magnitude) + 1e-12)); }
@@ -30,7 +30,7 @@ std::string powerText(double value, int decimals, int exponent) {
 
 bool isWhole(double value) { return std::abs(value - std::round(value)) < 1e-9 * std::max(1.0, std::abs(value)); }
 
-/// With which a value is exact, up to `most`.
+/// The decimals with which a value is exact, up to `most`.
 int decimalsOf(double value, int most) {
     int decimals = 0;
     while (decimals < most && !isWhole(value * std::pow(10.0, decimals))) ++decimals;
@@ -80,8 +80,8 @@ std::string BarLabels::end(double value, bool chosen) const {
     const double magnitude = std::abs(value);
     const int exponent = roundedExponent(magnitude, kSignificant - 1);
     if (m_counts && isWhole(value) && exponent < 6) return formatCount(std::llround(value));
-    // Ends closer together than three digits tell apart have those of the ticks.
-    const int digits = std::max(kSignificant - 1, exponent - exponentOf(m_step)); // behind the first
+    // Ends that three digits do not tell apart have as many digits as the ticks.
+    const int digits = std::max(kSignificant - 1, exponent - exponentOf(m_step)); // after the first
     const auto own = [&](double number) { return chosen ? decimalsOf(number, kMostDecimals) : 0; };
     if (exponent >= -3 && exponent < 6)
         return shortened(std::max(digits - exponent, own(value)),

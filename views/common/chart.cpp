@@ -20,7 +20,7 @@ AxesStyle styleFor(double width, double height, ThemeId theme) {
     return style;
 }
 
-/// Of a legend along the upper edge: as many as it needs, as long as they leave the plot most of the height.
+/// Rows of a legend along the upper edge: as many as it needs, as long as they leave the plot most of the height.
 int topRows(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
     const int most = std::clamp(static_cast<int>((0.3 * viewport.height - kLegendRow) / kLegendPitch) + 1, 1, 4);
     return legendRows(legend, viewport.width - 2 * kEdge, most, *viewport.text);

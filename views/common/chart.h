@@ -20,8 +20,8 @@ struct Chart {
     SceneBuilder builder(const Viewport& viewport) { return {scene, *viewport.text}; }
 };
 
-/// Legend above the plot, axes over the data, provenance under an exported figure (`wholeModel`: of all heads). Returns
-/// the complete scene, whose plot can be zoomed where `zoomable`.
+/// Draws the legend above the plot, the axes over the data and the provenance under an exported figure (`wholeModel`:
+/// of all heads). Returns the complete scene, whose plot can be zoomed if `zoomable`.
 Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable,
                   bool wholeModel = false);
 /// With a provenance in the view's own words.
@@ -44,14 +44,14 @@ Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend);
 
 /// By how much a legend along the upper edge is higher than one row.
 double furtherLegendRows(const Viewport& viewport, const std::vector<LegendEntry>& legend);
-/// No label of it is cut.
+/// Whether no label of such a legend is cut.
 bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& legend);
-/// That legend: its rows begin at `left` where they fit there, else as far left of it as they need. Returns their right
-/// end.
+/// Draws such a legend: its rows begin at `left` where they fit there, else as far left of it as they need. Returns
+/// their right end.
 double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
                      double left, double middle = 13);
 
-/// Whether the canvas is too low for axis titles. Paper keeps titles longer, because it has no read-out.
+/// Whether the canvas is too low for axis titles. An export keeps titles at lower heights: paper has no read-out.
 inline bool isLowDock(const Viewport& viewport) { return viewport.height < (viewport.forExport ? 140 : 170); }
 
 /// Where an exported figure comes from, along its lower edge; nothing on the screen.

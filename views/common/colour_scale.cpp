@@ -1,5 +1,5 @@
-// The colour range as typed and parsed. It is stored as values, not as places on the column, so that a value keeps its
-// colour when the shown values change.
+// How values become colours of a column. The chosen range is stored as values, not as places on the column, so that a
+// value keeps its colour when the shown values change.
 #include "views/common/colour_scale.h"
 
 #include "views/common/bar_labels.h"
@@ -45,7 +45,7 @@ void ColourScale::choose(const ValueRange& chosen) {
         high = levelOfValue(std::max(std::abs(chosen.low.value_or(0)), std::abs(chosen.high.value_or(0))));
         low = -high;
     } else {
-        // No logarithm: the end stays where the scale has it.
+        // A chosen end without a logarithm is ignored: the scale keeps its own.
         if (chosen.low && (!isLogarithmic() || *chosen.low > 0)) low = levelOfValue(*chosen.low);
         if (chosen.high && (!isLogarithmic() || *chosen.high > 0)) high = levelOfValue(*chosen.high);
     }
@@ -114,7 +114,7 @@ std::vector<Tick> ColourScale::ticks() const {
         for (double exponent = std::ceil(m_columnLow); exponent <= m_columnHigh; ++exponent)
             ticks.push_back({exponent, {}});
     else if (m_kind == Kind::SignedRoot)
-        ticks = {{0, {}}}; // even steps of the root are no round values; the ends have theirs
+        ticks = {{0, {}}}; // even steps of the root are no round values; the ends have labels
     else
         ticks = linearTicks(m_columnLow, m_columnHigh, 6);
     return ticks;
@@ -142,11 +142,11 @@ ColourColumnSpec ColourScale::column() const {
             below += level < m_low;
             above += level > m_high;
             const double bin = (level - m_columnLow) * perLevel;
-            ++counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, kBins - 1.0)) : 0]; // 0 also for NaN
+            ++counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, kBins - 1.0)) : 0]; // bin 0 also for NaN
         }
     });
     std::ranges::copy(counts, spec.histogram.begin());
-    if (const auto only = onlyValue()) { // the other colours are nobody's
+    if (const auto only = onlyValue()) { // no value has another colour
         spec.ticks = {{(levelOfValue(*only) - m_columnLow) / span, endText(*only)}};
         return spec;
     }
@@ -173,12 +173,12 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
         const auto [least, most] = std::ranges::minmax_element(m_values);
         double low = *least, high = *most;
         const bool isAlike = high - low < 1e-12 * std::max(1.0, std::abs(high));
-        if (low == high && (!isSigned || low == 0)) setOnlyValue(low); // others are read against 0
+        if (low == high && (!isSigned || low == 0)) setOnlyValue(low); // other signed values are read against 0
         if (isSigned) {
             high = std::max({std::abs(low), std::abs(high), 1e-12});
             low = -high;
         } else if (isAlike) {
-            high = low + std::max(1.0, std::abs(low)); // beyond 2^53 a 1 more changes nothing
+            high = low + std::max(1.0, std::abs(low)); // beyond 2^53 adding 1 changes nothing
         }
         setEnds(low, high);
     }
@@ -195,7 +195,7 @@ std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, do
 ParameterValues withCommonRange(const View& view, const std::vector<const ViewInput*>& inputs,
                                 ParameterValues options) {
     if (!options.has(kValueRangeOption) || !options.isDefault(kValueRangeOption)) return options;
-    // Without the error of the logarithm: 3e-6 is one.
+    // Removes the rounding error of the logarithm: 3e-6 stays exactly that.
     const auto exact = [](double value) {
         const double rounded = roundedValue(value);
         return std::abs(rounded - value) <= 1e-9 * std::abs(value) ? rounded : value;

@@ -13,9 +13,9 @@
 
 namespace kvscope {
 
-/// From values to places on a colour map, between two ends that can be chosen, and the column that shows it. Between
-/// value and place lies the level: log10 of the value on a logarithmic scale, its signed root on that one, else the
-/// value itself.
+/// Turns values into places on a colour map, between two ends that can be chosen, and describes the column that shows
+/// the map. A value first becomes a level: log10 of the value on a logarithmic scale, its signed root on a SignedRoot
+/// scale, else the value itself.
 class ColourScale {
 public:
     enum class Kind { Linear, Logarithmic, Signed, SignedRoot }; ///< signed: 0 in the middle, one end moves the other
@@ -30,11 +30,11 @@ public:
     /// What has the values, in the plural ("cells").
     const std::string& owners() const { return m_owners; }
 
-    ValueRange range() const; ///< as the colours run
-    /// The value of all that is shown where all are alike and no range is chosen: the colours then run anywhere.
+    ValueRange range() const; ///< values at the ends of the colours
+    /// The only value shown, where all are equal and no range is chosen; the ends of the colours are then arbitrary.
     std::optional<double> onlyValue() const { return m_chosen ? std::nullopt : m_onlyValue; }
     double valueAt(double place) const; ///< at a place of the column, 0 bottom .. 1 top, clamped to the column
-    /// The range that colours all values but this share of them at each end; ends as `range`.
+    /// The ends, as values, of a range that leaves out this share of the values shown on each side.
     std::pair<double, double> middle(double leftOut) const;
     std::pair<double, double> sharesBeyond() const; ///< of the values shown, below and above the colours
     ColourColumnSpec column() const;                ///< with the histogram of the values shown
@@ -44,22 +44,22 @@ protected:
     /// Colours and column both run between these levels until a range is chosen.
     void setEnds(double low, double high);
     void setOnlyValue(double value) { m_onlyValue = value; }
-    void stretchColumn(double below, double above); ///< by so many levels: what lies beyond the colours is seen
-    /// The chosen ends where they mean something on this scale; the column grows to hold them.
+    void stretchColumn(double below, double above); ///< by so many levels, to show values beyond the colours
+    /// Takes the chosen ends where they mean something on this scale; the column grows to hold them.
     void choose(const ValueRange& chosen);
     /// The levels of all values shown, in pieces of any length; minus infinity where a value has none.
     using VisitLevels = std::function<void(std::span<const double>)>;
     virtual void visitLevels(const VisitLevels& visit) const = 0;
 
-    /// On the colour map, 0..1; beyond the ends the end.
+    /// Place on the colour map, 0..1; a level beyond an end gets the end.
     double placeOfLevel(double level) const { return std::clamp((level - m_low) / (m_high - m_low), 0.0, 1.0); }
     double valueOfLevel(double level) const;
     double levelOfValue(double value) const;
     bool isChosen() const { return m_chosen; }
 
 private:
-    std::vector<Tick> ticks() const; ///< at levels
-    /// In which the values beside the column are written.
+    std::vector<Tick> ticks() const; ///< their values are levels
+    /// How the values beside the column are written.
     struct Notation {
         std::function<std::string(double)> tick, end;
     };
@@ -91,16 +91,16 @@ private:
     std::vector<double> m_values;
 };
 
-/// The view option that chooses this range; nothing where it is none on this scale: low not below high, or no
-/// logarithm.
+/// The change of the view option that chooses this range; nothing where the scale cannot have it: low is not below
+/// high, or has no logarithm.
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high);
 /// The options with one range of colours for pictures of a view side by side, from the lowest to the highest end of
-/// their scales; unchanged where a range is chosen, where each has its own, or where fewer than two have a scale.
+/// their scales; unchanged where a range or "each" is chosen, quantities differ, or fewer than two have a scale.
 ParameterValues withCommonRange(const View& view, const std::vector<const ViewInput*>& inputs, ParameterValues options);
-/// The range of a colour column is automatic again.
+/// Makes the range of a colour column automatic again.
 SettingChange automaticRange();
-SettingChange ownRanges(); ///< and pictures side by side share none
-/// What the column says at a point: the value there and what lies beyond the colours; nothing beside it.
+SettingChange ownRanges(); ///< the same, and pictures side by side do not share a range
+/// Facts at a point of the column: the value there and the shares beyond the colours; none beside the column.
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at);
 
 } // namespace kvscope

@@ -42,7 +42,7 @@ std::string uncapitalised(std::string words) {
     if (words.size() > 1 && static_cast<unsigned char>(words[1]) < 128 &&
         std::islower(static_cast<unsigned char>(words[1])))
         words[0] =
-            static_cast<char>(std::tolower(static_cast<unsigned char>(words[0]))); // ASCII alone: ε and ‖ are longer
+            static_cast<char>(std::tolower(static_cast<unsigned char>(words[0]))); // ASCII only: ε and ‖ are longer
     return words;
 }
 

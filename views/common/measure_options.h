@@ -10,13 +10,13 @@
 namespace kvscope {
 
 /// The choices of a view's option: every measure of the registry that has a number per head, by groups, the output
-/// error first, and in these the view's `own` quantities, which name their group.
+/// error first. Each of the view's `own` quantities names a group and stands at its end.
 std::vector<ParameterChoice> measureChoices(const std::vector<ParameterChoice>& own = {});
-/// Whether it is the id of one of these.
+/// Whether this is the id of a measure that has a number per head.
 bool isHeadMeasure(std::string_view id);
 /// Ids of the signed measures (0 in the middle), which have diverging colours.
 std::vector<std::string> signedMeasures();
-/// The ids of choices, for checks that want them as they are typed. The views live as long as the choices.
+/// The ids of choices, for checks of typed texts. The string views live as long as the choices.
 std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices);
 
 /// Words as they stand within a sentence; a capital that is followed by no small letter stays: "KL".
@@ -26,9 +26,9 @@ inline std::string measureWords(const MeasureCard& card) { return uncapitalised(
 /// As an axis title: "Attention entropy, nat".
 std::string withUnit(const std::string& title, const std::string& unit);
 inline std::string measureTitle(const MeasureCard& card) { return withUnit(card.label, card.unit); }
-/// " nat" behind a number, or nothing.
+/// " nat" after a number, or nothing.
 std::string unitBehind(const std::string& unit);
-/// Whether larger numbers are better; for a measure without a direction the larger ones are named in findings.
+/// Whether larger numbers are better; false for a measure without a direction, whose findings name the largest.
 inline bool higherWins(const MeasureCard& card) { return card.better == MeasureDirection::LargerIsBetter; }
 
 } // namespace kvscope

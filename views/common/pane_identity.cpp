@@ -1,4 +1,4 @@
-// Panes of one policy share its colour and differ by their dash.
+// Panes of one policy share the policy's colour and differ by their dash.
 #include "views/common/pane_identity.h"
 
 #include <algorithm>

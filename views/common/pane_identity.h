@@ -21,17 +21,17 @@ public:
 
     Colour colour() const { return m_style.colour; }
     Marker marker() const { return m_style.marker; }
-    const std::vector<double>& dash() const { return m_style.dash; } ///< of its lines
+    const std::vector<double>& dash() const { return m_style.dash; } ///< of the pane's lines
     bool isRepeated() const { return m_earlier > 0; }
 
     Colour areaFill() const;
     Stroke areaOutline() const;                  ///< transparent for the first pane
-    LegendEntry legend(std::string label) const; ///< a square of such an area
+    LegendEntry legend(std::string label) const; ///< a square filled like an area
     /// A bar or a cell.
     void drawArea(SceneBuilder& builder, const Box& box, PickId pick = {}) const;
-    /// A lying bar too thin for an outline.
+    /// A horizontal bar that is too thin for an outline.
     void drawThinBar(SceneBuilder& builder, const Box& box) const;
-    /// Across the thickness of a rail: whether its line so many pixels from the edge has the colour.
+    /// Whether a rail has the colour at this distance in pixels from its edge; the dash runs across its thickness.
     bool railHas(double fromEdge) const;
 
 private:
@@ -39,9 +39,9 @@ private:
     int m_earlier = 0;
 };
 
-/// The identity of the pane with this letter, or of the policy of older data.
+/// The identity of the pane with this letter and policy; of older data, of the policy that the pane had.
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme);
-/// Of a pane, or of what was computed for one.
+/// The identity of a pane, or of what was computed for one.
 template <class Owner> PaneIdentity identityOf(const ViewInput& input, const Owner& owner, ThemeId theme) {
     return identityOf(input, owner.letter, owner.policyId, theme);
 }

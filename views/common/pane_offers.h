@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// For a view of the active pane that shows policies of these families only (the first has the one to add): another
-/// pane that has one, else a further pane. Nothing while the active pane has one or waits for its first result.
+/// For a view of the active pane that shows only policies of these families: offers to show a pane that runs one, else
+/// to add a pane with one of the first family. Nothing while the active pane runs one or waits for its first result.
 std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<PolicyFamily>& families);
 /// Makes a pane the active one.
 PaneOffer offerToShow(const ViewInput& input, int pane);

@@ -1,4 +1,4 @@
-// Colours of policies. A policy needs none of its own: those without a line here share the spare ones.
+// Colours of policies. A policy needs no colour of its own: those without a line here share the spare ones.
 #include "views/common/policy_style.h"
 
 #include "core/policies/policy.h"
@@ -21,8 +21,8 @@ struct Chosen {
 
 constexpr std::array<double, 4> kSolid{}, kDashed{5, 2.5}, kDotted{1, 2.5}, kDashDot{6, 2, 1, 2};
 
-// Six families as far apart as four kinds of vision allow; the others fill what room is left (smallest distance 6.5
-// light, 7.4 dark), a relative with the marker of its family.
+// The colours of six families are as far apart as four kinds of vision allow; the other colours fill the room left
+// (smallest distance 6.5 light, 7.4 dark). Policies of one family share a marker.
 constexpr Chosen kChosen[] = {
     {"keydiff", 0x036569, 0x26F7E4, Marker::Circle, kSolid},
     {"key_norm", 0x009DBE, 0x60D5E3, Marker::Circle, kDashed},
@@ -43,7 +43,7 @@ constexpr Chosen kChosen[] = {
     {"exact", 0x14181F, 0xF4F6F9, Marker::Circle, kSolid},
 };
 
-// What is left between these, found by search under the same rules.
+// Colours between these, found by a search under the same rules.
 constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, kSpareColours> kSpare = {
     {{0x1827F3, 0x00A572}, {0xF948CF, 0x007515}}};
 constexpr std::array kSpareMarkers = {Marker::Diamond, Marker::Plus, Marker::Cross};

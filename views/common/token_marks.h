@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// Tokens as marks of their state at places in data coordinates: evicted hollow and first, protected
-/// squares, kept filled and last.
+/// Tokens as marks at places in data coordinates. The mark tells the state: evicted hollow and drawn first, protected
+/// square, kept filled and drawn last.
 struct TokenMarks {
     std::vector<Point> places;      ///< [n] NaN in x or y: the token has none
     std::vector<TokenState> states; ///< [n]
@@ -36,11 +36,11 @@ struct RingedMark {
     Colour fill = kTransparent;
     Stroke stroke = {};
 };
-/// Draws all casings below all rings, and these below the marks, which are drawn once more: the states of tokens close
-/// together stay visible.
+/// Draws all casings below all rings, and the rings below the marks, which are drawn once more, so that the states of
+/// tokens close together stay visible.
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
 
-/// The ring around the hovered token, the same in every view. It is not pickable, because its neighbours lie inside it.
+/// The ring around the hovered token, the same in every view. It is not pickable, because other tokens lie inside it.
 void drawHoverRing(SceneBuilder& builder, Point at, const Theme& theme);
 /// That ring with the token's own mark on top, so that a crowd does not hide it.
 void drawHoveredMark(SceneBuilder& builder, const RingedMark& mark, const Theme& theme);

@@ -1,4 +1,4 @@
-// A range of colours is one word on a command line, in a session and in a field: that is what keeps the three exact.
+// A range of colours is the same word on a command line, in a session and in an input field, so that none rounds it.
 #include "views/common/value_range.h"
 
 #include "core/base/error.h"

@@ -25,8 +25,8 @@ struct ValueRange {
     std::string text() const; ///< reads back identically
 };
 
-/// The view option that holds one, "auto" by default. `check` throws Error where a text cannot be one, or a quantity is
-/// none of the view's.
+/// The view option that holds a range, "auto" by default. `check` throws Error where a text is no range, or names a
+/// quantity that the view does not have.
 ParameterSpec valueRangeOption(void (*check)(std::string_view));
 inline constexpr const char* kValueRangeOption = "range";
 

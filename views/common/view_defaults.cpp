@@ -1,5 +1,5 @@
-// What every view answers in the same way: where there is no picture it says why, and a colour column is read like any
-// other.
+// What every view answers in the same way: why there is no picture, and what a colour column shows at the pointer.
+// Also the warning that a capture failed its self-check.
 #include "core/run/head_means.h"
 #include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
@@ -32,7 +32,7 @@ std::string View::whyNoPicture(const ViewInput& input, const ParameterValues&) c
     return whyNoData(input, m_card.waiting);
 }
 
-// Whatever the view draws, on screen and on paper, says that the capture failed its self-check.
+// Every picture, on screen and on paper, says so if the capture failed its self-check.
 Scene View::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     const std::string why = whyNoPicture(input, options);
     Scene scene = why.empty() ? draw(input, options, viewport) : emptyScene(why, viewport);

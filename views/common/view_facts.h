@@ -33,15 +33,15 @@ const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData
 struct KeptCount {
     std::int64_t kept = 0, of = 0;
 };
-/// Of the tokens of an ascending list that lie before the pane's own cut (a recorded list has that of its run, any
-/// other the session's) how many the pane keeps, and how many there are. The pane must have a result.
+/// Looks at the tokens of an ascending list before the pane's own cut (a recorded list has the cut of its run, any
+/// other the session's): how many of them the pane keeps, and how many there are. The pane must have a result.
 KeptCount keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens);
 
 /// Those of `tokens` that lie before the session's cut.
 std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens);
 
-/// The table as it leaves the program: numbers of a capture that failed its self-check say so in every row, in a last
-/// column `capture_warning`.
+/// The table as it leaves the program: if the capture failed its self-check, a last column `capture_warning` says so in
+/// every row.
 ViewTable withCheckWarning(ViewTable table, const ViewInput& input);
 
 /// All tokens of segments of this kind, ascending.
@@ -58,7 +58,7 @@ std::string quotedToken(const ViewInput& input, TokenIndex token);
 /// The words after "selected": the selection's name, or "selected".
 std::string selectionWord(const TokenFocus& focus);
 
-/// "25.0 %", or "51.0 %, stores 67.0 %" where they differ: kept share of the tokens before the cut.
+/// Kept share of the tokens before the cut: "25.0 %", or "51.0 %, stores 67.0 %" where the stored share differs.
 std::string keptShare(const RunResult& result, KvHeadIndex head);
 /// "249 tokens (25.0 %)": what a head keeps of the tokens before the cut.
 std::string keptBudget(const RunResult& result, KvHeadIndex head);
@@ -66,7 +66,7 @@ std::string keptBudget(const RunResult& result, KvHeadIndex head);
 /// "25.0 %", "249 tokens", "tau = 0.95".
 std::string budgetWords(const Budget& budget);
 
-/// What the scores of a pane, which must have a result, are: "−cos(μ, k)", "recorded score".
+/// What the scores of a pane are: "−cos(μ, k)", "recorded score". The pane must have a result.
 std::string scoreTitle(const PaneData& pane);
 
 /// "KeyDiff, kvpress": of a pane, or of what was computed for one.
@@ -82,8 +82,8 @@ template <class Owner> std::string letteredName(const Owner& owner) {
 std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane);
 
 /// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
-/// so, the budgets of recorded lists, and their cuts where they have another one. `wholeModel`: a picture of all heads
-/// names none.
+/// so, the budgets of recorded lists, and their cuts where they have another one. `wholeModel`: the picture
+/// is of all heads and names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 /// The same for a picture that names its own place, such as "layer 3, all its heads"; an empty place: none.
 std::string provenanceOf(const std::string& place, const ViewInput& input, const std::vector<const PaneData*>& panes);
@@ -101,7 +101,7 @@ ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std:
 /// A table whose rows, each as long as `columns`, are written when they are asked for.
 ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
                   std::function<std::vector<std::string>(std::int64_t row)> rowAt);
-/// As tables have it: nine digits; empty for NaN.
+/// A number in a table: nine digits; empty for NaN.
 std::string tableNumber(double value);
 /// A row of a table: texts as they are, whole numbers in digits, others as `tableNumber`.
 template <class... Cells> std::vector<std::string> tableRow(const Cells&... cells) {

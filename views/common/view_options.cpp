@@ -70,7 +70,7 @@ const ParameterSpec& specOf(const ParameterTable& options, std::string_view id) 
     return *found;
 }
 
-/// As menus show it: the label of a choice, "on" or "off", "empty" for a text that holds nothing.
+/// A value as menus show it: the label of a choice, "on" or "off", "empty" for a text that holds nothing.
 std::string shownValue(const ParameterSpec& spec, const std::string& value) {
     if (spec.kind == ParameterKind::Flag) return value == "true" ? "on" : "off";
     for (const ParameterChoice& choice : spec.choices)

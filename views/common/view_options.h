@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// Units of texts that name something outside the view and change what is computed; by them a host offers choices: one
-/// table, any number of captures, a policy's parameter as "id" or "id=v1,v2" (any, or numbers only).
+/// Units of text options that name something outside the view and change what is computed. The unit tells a host what
+/// to offer: one table, any number of captures, a policy's parameter as "id" or "id=v1,v2" (any, or numbers only).
 inline constexpr const char *kTableFileUnit = "CSV file", *kCaptureFilesUnit = "capture files",
                             *kParameterUnit = "parameter", *kNumberUnit = "number";
 /// Unit of a choice of a pane, "A" to "D", which a host shows by the pane's policy.
@@ -26,8 +26,8 @@ ParameterSpec colourMapOption(std::string id = "colours");
 
 /// "Map is Chunks, or Minus is Chunks": in the words of the view's options.
 std::string needWords(const View& view, const OptionNeed& need);
-/// Why an option has no effect now: "Matters only while Scale is Logarithmic". Empty: it has one. An option on which
-/// another depends counts only while it has an effect itself.
+/// Why an option has no effect now: "Matters only while Scale is Logarithmic". Empty: it has an effect. An option on
+/// which another depends counts only while it has an effect itself.
 std::string whyIdle(const View& view, const ParameterValues& options, std::string_view id);
 /// The choices of an option except some, for a row that names incompatible ones.
 std::vector<std::string> choicesBut(const ParameterTable& options, std::string_view id,

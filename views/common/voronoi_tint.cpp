@@ -1,5 +1,5 @@
-// Voronoi cells by squares. Sites are sorted along x and searched outwards from the square until their distance in x
-// alone exceeds the best found: a few dozen of a thousand.
+// Voronoi cells in small squares. Sites are sorted along x and searched outwards from the square until their distance
+// in x alone exceeds the best found: the search reads a few dozen of a thousand sites.
 #include "views/common/voronoi_tint.h"
 
 #include <algorithm>

@@ -20,13 +20,13 @@ struct CurvePoint {
     double mean = 0, low = 0,
            high = 0; ///< of the measure; low and high: extremes over seeds, or the interval over captures
     int seeds = 1;
-    bool balancedNothing = false; ///< in a run of this point, see core/run/head_means.h
+    bool balancedNothing = false; ///< a run of this point balanced nothing, see core/run/head_means.h
 };
 
 /// The curve of one of several captures.
 struct CaptureCurve {
     std::string capture;            ///< the file's name
-    std::vector<CurvePoint> points; ///< ascending in what was asked for; means and extremes over seeds
+    std::vector<CurvePoint> points; ///< ascending in `asked`; means and extremes over seeds
 };
 
 struct Curve {
@@ -35,7 +35,7 @@ struct Curve {
     /// Ascending in the requested value; one point where the policy has nothing to vary. With several captures: means
     /// over captures with the 95 % interval of the mean (Summary::halfInterval).
     std::vector<CurvePoint> points;
-    std::vector<CaptureCurve> captures; ///< each one's own, where there are several
+    std::vector<CaptureCurve> captures; ///< the curve of each capture, where there are several
     bool simulated = false;
     std::string error; ///< why the curve ends, has gaps or is missing
 };
@@ -45,21 +45,21 @@ struct CurvesData : ViewData {
     std::string measure = "output_error"; ///< id in the registry of measures
     std::string parameter;                ///< id of what varies at each pane's own budget; empty: the budget varies
     std::string title;                    ///< of that parameter: "Window W, tokens"
-    std::optional<KvHeadIndex> head = {}; ///< whose mean it is; none: all heads of the layer
+    std::optional<KvHeadIndex> head = {}; ///< head of the measure; none: mean of all heads of the layer
     std::string where;                    ///< "KV head 1", "all heads of the layer"
-    std::string valueTitle = {};          ///< of values of the whole model, which are no measure; else empty
+    std::string valueTitle = {};          ///< of values of the whole model, which no measure gives; else empty
     std::pair<double, std::string> present = {NAN,
-                                              ""}; ///< of such values: the active pane's retention, in words; NaN: none
+                                              ""}; ///< of such values: the active pane's retention and words; NaN: none
     std::pair<double, std::string> level = {NAN, ""}; ///< a line across the plot and its name; NaN: none
-    std::size_t captures = 1;                         ///< that the means are over
-    std::size_t models = 1;                           ///< that these were taken from
+    std::size_t captures = 1;                         ///< number that the means are over
+    std::size_t models = 1;                           ///< number of models of these captures
     std::vector<Curve> curves;
 };
 
-/// Nothing but the budget varies along the axis.
+/// Whether the budget varies along the axis, not a parameter.
 inline bool variesBudget(const CurvesData& data) { return data.parameter.empty(); }
 
-/// A policy without the parameter that varies is the same at each of its values.
+/// Whether the curve is a level: a policy without the parameter that varies has one value everywhere.
 inline bool isLevel(const CurvesData& data, const Curve& curve) {
     return !variesBudget(data) && !curve.points.empty() && curve.points.front().setting.empty();
 }

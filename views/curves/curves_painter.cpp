@@ -91,7 +91,7 @@ LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PaneId
             .bar = line};
 }
 
-/// `named`: with the curves, where labels at their ends do not name them.
+/// `named`: with entries for the curves, because no labels at their ends name them.
 std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input, bool named, ThemeId theme) {
     std::vector<LegendEntry> legend;
     for (const Curve& curve : data.curves)
@@ -122,7 +122,7 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
         x = {0, 1};
     const bool logarithmic = options.choice("scale") == "log";
     const MeasureCard& measure = measureById(data.measure);
-    const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are read evenly
+    const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are linear
     const char* budget = options.choice("against") == "bytes"
                              ? (data.valueTitle.empty() ? "KiB stored in the layer" : "KiB stored in all layers")
                              : "Kept, % of the tokens before the cut";
@@ -135,7 +135,7 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
 
 bool hasBand(const Curve& curve) { return curve.captures.size() > 1 || curve.points.front().seeds > 1; }
 
-/// A value that the axis has no place for (an interval's end below 0 on a logarithmic one) stands at the axis.
+/// A value below the axis (an interval's end below 0 on a logarithmic one) stands at the lower end of the axis.
 double yPixel(const PlotFrame& frame, double value) {
     return frame.toPixels(frame.x.low, std::max(value, frame.y.low)).y;
 }
@@ -149,7 +149,7 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve,
     for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point)
         outline.push_back({frame.toPixels(xOf(*point, options), frame.y.low).x, yPixel(frame, point->low)});
     builder.polygon(std::move(outline),
-                    withAlpha(colour, curve.captures.size() > 1 ? 0.1 : 0.18)); // the lines in it count
+                    withAlpha(colour, curve.captures.size() > 1 ? 0.1 : 0.18)); // pale behind the thin lines
 }
 
 /// Each capture's own curve, thin.
@@ -198,11 +198,11 @@ double endLabelWidth(const CurvesData& data, const Viewport& viewport) {
     double widest = 0;
     for (const Curve& curve : data.curves)
         widest = std::max(widest, viewport.text->measure(labelOf(data, curve), kEndLabel).width);
-    const double width = kLeader + widest - 8; // an axis leaves as much to its right
+    const double width = kLeader + widest - 8; // an axis leaves these 8 to its right
     return width < 0.4 * viewport.width ? width : 0;
 }
 
-/// The curves as they lie in the plot, levels too.
+/// The curves in pixels, with the levels.
 std::vector<std::vector<Point>> linesOf(const PlotFrame& frame, const CurvesData& data,
                                         const ParameterValues& options) {
     std::vector<std::vector<Point>> lines;
@@ -216,7 +216,7 @@ std::vector<std::vector<Point>> linesOf(const PlotFrame& frame, const CurvesData
     return lines;
 }
 
-/// Marks at 100 % and at no error stand on the ends of the axes, and stand whole.
+/// The plot with room for marks at 100 % and at no error, which lie on its edges, so that they are not cut.
 Box withRoomForMarks(Box plot) {
     plot.width += kMarkRadius + 1;
     plot.height += kMarkRadius + 1;
@@ -230,7 +230,7 @@ Point endOf(const PlotFrame& frame, const CurvesData& data, const Curve& curve, 
     return {at.x, std::clamp(at.y, frame.plot.y, frame.plot.bottom())};
 }
 
-/// Where the labels stand; empty where they cannot.
+/// The heights of the labels; empty where there is no room for them.
 std::vector<double> labelHeights(const PlotFrame& frame, const CurvesData& data, const ParameterValues& options) {
     constexpr double kFarthest = 36;
     std::vector<double> ends;

@@ -11,7 +11,7 @@
 
 namespace kvscope {
 
-/// Of the curves that hold a point; the scene has no curve that holds none. Complete, zooming apart.
+/// The complete scene, which cannot be zoomed. Curves without points are only in the legend.
 Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options,
                  const Viewport& viewport);
 
@@ -27,19 +27,19 @@ struct PresentPlace {
     double value = 0;
     std::string words;
 };
-/// Nothing where it has no place there, as the bytes of one capture beside means over several.
+/// Nothing where the pane has no place on the axis, such as bytes of one capture among means over several.
 std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input,
                                          const ParameterValues& options);
 
-/// A hairline there, behind the curves.
+/// Draws a hairline at that place, behind the curves.
 void drawPresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place, const Theme& theme);
-/// The words beside it, where the fewest of these lines run.
+/// Writes the words beside the hairline, where the fewest of `lines` run.
 void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const PresentPlace& place,
                      const std::vector<std::vector<Point>>& lines, const Theme& theme);
 
-/// Heights for labels beside the ends of lines: as near to them as labels of this pitch can be in sum of squares, in
-/// the order of the ends, inside [top, bottom]. `ends` in any order; empty where they do not fit, or where one would
-/// stand farther than `farthest` from its end.
+/// Heights for labels beside the ends of lines, in the order of the ends, at least `pitch` apart and inside
+/// [top, bottom]: the sum of the squared distances to the ends is the least. `ends` may be in any order. Empty where
+/// the labels do not fit, or where one would stand farther than `farthest` from its end.
 std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, double top, double bottom,
                                  double farthest);
 

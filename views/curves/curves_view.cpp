@@ -47,14 +47,14 @@ ParameterTable makeOptions() {
                   "Of both axes.", source)};
 }
 
-/// The point of a curve for the same budget or value; a level has it everywhere. Null: it was refused there.
+/// The point of a curve for this budget or value; a level has one everywhere. Null: the curve has no point there.
 const CurvePoint* pointFor(const CurvesData& data, const Curve& curve, double asked) {
     if (isLevel(data, curve)) return &curve.points.front();
     const auto found = std::ranges::find(curve.points, asked, &CurvePoint::asked);
     return found == curve.points.end() ? nullptr : &*found;
 }
 
-/// With its letter where several panes run the same policy.
+/// The policy's name, with the pane's letter where several panes run the same policy.
 std::string nameOf(const CurvesData& data, const Curve& curve) {
     const auto same = std::ranges::count(data.curves, curve.policyId, &Curve::policyId);
     return same > 1 ? letteredName(curve) : curve.policyName;
@@ -62,10 +62,10 @@ std::string nameOf(const CurvesData& data, const Curve& curve) {
 
 /// How many of the shared budgets or values each curve wins.
 struct Contest {
-    std::vector<int> wins; ///< per curve, where no other is as good
+    std::vector<int> wins; ///< per curve: where it alone is best
     int shared = 0, ties = 0;
     std::size_t runners = 0; ///< curves that are compared
-    std::string lonely = {}; ///< those of one budget, which are not
+    std::string lonely = {}; ///< curves of one budget, which are not compared
 };
 
 Contest contestOf(const CurvesData& data) {

@@ -144,9 +144,9 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, T
     return legend;
 }
 
-/// End of the axis. A tenth of the queries may lie far beyond the others, which would be flattened.
+/// End of the axis. Up to a tenth of the queries may lie beyond it, so that they do not flatten the others.
 double reachOf(const Comparison& c, bool all) {
-    constexpr double kFarBeyond = 3, kRoom = 1.5, kAlike = 1e-4; // of the largest: most queries do not differ at all
+    constexpr double kFarBeyond = 3, kRoom = 1.5, kAlike = 1e-4; // below kAlike of the largest: no difference
     std::vector<double> sizes;
     for (const double advantage : c.advantage)
         if (!std::isnan(advantage)) sizes.push_back(std::abs(advantage));
@@ -156,7 +156,7 @@ double reachOf(const Comparison& c, bool all) {
     return std::max(1e-6, all || most <= kAlike * largest || largest <= kFarBeyond * most ? largest : kRoom * most);
 }
 
-/// "≥" marks at the edge for queries beyond it. Returns their number.
+/// Triangles at the edge for queries beyond it. Returns their number.
 std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, const Theme& theme) {
     constexpr double kHalf = 4;
     std::int64_t beyond = 0;
@@ -174,7 +174,7 @@ std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFr
     return beyond;
 }
 
-/// Their number and largest value, in the corner with the fewest bars.
+/// Writes their number and the largest value, in the right corner on the side where the mean does not lie.
 void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, std::int64_t beyond,
                  const Theme& theme) {
     if (beyond == 0) return;
@@ -243,7 +243,7 @@ public:
         drawAcross(builder, chart.frame, 0, {theme.axis, 1, {}});
         for (const Stroke& stroke : {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // visible on bars of every colour
             drawAcross(builder, chart.frame, c.mean(), stroke);
-        builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
+        builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot is pickable
         const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
         writeBeyond(builder, c, chart.frame, beyond, theme);
         builder.popClip();

@@ -29,8 +29,8 @@ struct GeometryData : ViewData {
     bool wholeModel = false; ///< vectors of all layers
     std::vector<GeometrySeries> series;
     std::vector<TheoremPoint> points;
-    std::int64_t tokens = 0;    ///< before the cut: n of Theorem C.1 at least
-    std::int64_t evaluated = 0; ///< evaluation queries of the head; the theorems take the last ones of many
+    std::int64_t tokens = 0;    ///< before the cut; n of Theorem C.1 is at least this
+    std::int64_t evaluated = 0; ///< evaluation queries of the head; of many, the theorems take the last
     std::int64_t leftOut = 0;   ///< queries whose weight is 1 up to rounding
 
     /// "the last 256 of 528": which of the evaluation queries were taken; empty: all of them.

@@ -45,7 +45,7 @@ struct Extent {
     double low = INFINITY, high = -INFINITY, top = 1e-9;
 };
 
-/// The bins that hold something, of all series.
+/// The range and the largest share of the bins that are not empty, over all series.
 Extent extentOf(const GeometryData& data) {
     Extent extent;
     for (const GeometrySeries& series : data.series)
@@ -59,7 +59,7 @@ Extent extentOf(const GeometryData& data) {
     return extent.low < extent.high ? extent : Extent{0, 1, 1};
 }
 
-/// Rounded outwards where fewer than four of the axis' ticks would lie inside although `most` have their place.
+/// Rounds the axis outwards where fewer than four ticks would lie inside although there is room for `most`.
 AxisSpec withEnoughTicks(AxisSpec axis, int most) {
     constexpr std::size_t kFewest = 4;
     const std::vector<Tick> ticks = linearTicks(axis.low, axis.high, most);
@@ -72,8 +72,8 @@ AxisSpec withEnoughTicks(AxisSpec axis, int most) {
 
 int mostTicks(double length, double pitch) { return std::clamp(static_cast<int>(length / pitch), 2, 7); }
 
-/// On the screen heights lie on its pixels and neighbours of equal height are one step: the joints of a riser that is
-/// lower than the line is wide would be drawn as a blob.
+/// On the screen, heights are rounded to pixels and neighbours of equal height become one step: the joints of a riser
+/// that is lower than the line is wide would be drawn as a blob.
 void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& histogram, const Look& look,
                const Viewport& viewport) {
     const double pixel = viewport.forExport ? 0 : 1 / std::max(1.0, viewport.pixelScale);
@@ -248,7 +248,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     }
     for (std::size_t i = 0; i < data.series.size(); ++i)
         drawNumbers(builder, chart.frame, data.series[i], lookOf(input, data, i, viewport.theme), i);
-    builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
+    builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot is pickable
     builder.popClip();
     return finishChart(chart, input, viewport, true, data.wholeModel);
 }

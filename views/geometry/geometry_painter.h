@@ -5,7 +5,7 @@
 
 namespace kvscope {
 
-/// Distributions as step outlines of 1.5 pixels, so that several lie over each other.
+/// Distributions as step outlines of 1.5 pixels, so that several can overlap.
 Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const Viewport& viewport);
 /// Measured points with the bound as a curve; points on its wrong side in the colour of errors.
 Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Viewport& viewport);

@@ -22,7 +22,7 @@ struct HeadQuantity {
 /// One number per layer and head. Rows that are not computed yet hold NaN and computed = false.
 struct HeadGridData : ViewData, HeadQuantity {
     std::string quantity;      ///< id of the option
-    bool ofPane = false;       ///< another pane has other values
+    bool ofPane = false;       ///< the values are those of one pane
     std::string first, second; ///< panes of a difference: "A KeyDiff"; else empty
     int columns = 0;
     struct Row {

@@ -1,4 +1,4 @@
-// The whole model as a table of colours: layers down, heads across. A cell is a head; a click goes there.
+// The whole model as a table of colours: layers down, heads across. A cell is a head; a click opens that head.
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/colour_scale.h"
@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-/// Those of the grid itself beside the measures.
+/// The measures and the grid's own quantities.
 const std::vector<ParameterChoice>& quantities() {
     static const std::string panes = headingOf(MeasureGroup::TwoPanes), tokens = headingOf(MeasureGroup::KeptKeys),
                              geometry = headingOf(MeasureGroup::Geometry);
@@ -49,7 +49,7 @@ ParameterTable makeOptions() {
         valueRangeOption(checkRange)};
 }
 
-/// Of the cells that are there, as far as the data have come.
+/// The scale of the cells that are computed so far.
 ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
     std::vector<double> values;
     for (const HeadGridData::Row& row : data.rows) values.insert(values.end(), row.values.begin(), row.values.end());
@@ -61,10 +61,10 @@ ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
             ValueRange::parse(options.text(kValueRangeOption))};
 }
 
-constexpr double kLeastWithColumn = 320;                     // wide; below it the column goes
+constexpr double kLeastWithColumn = 320;                     // narrower pictures have no colour column
 constexpr double kBudgetWidth = 84, kLeastWithBudgets = 420; // likewise the bars of the layers' budgets
 
-/// Least and most that a layer keeps, where the active pane's policy gives layers different budgets; else nothing.
+/// The layers that keep least and most; false unless the active pane's policy gives layers different budgets.
 struct LayerBudgets {
     const HeadGridData::Row *least = nullptr, *most = nullptr;
     explicit operator bool() const { return least && most->kept - least->kept >= 1; }
@@ -136,7 +136,7 @@ void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridDat
     }
 }
 
-/// `cut`: its label; empty in a figure, which states it below.
+/// `cut`: label of the cut; empty in a figure, which states the cut below.
 void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridData& data, const Layout& layout,
                 const LayerInfo& groups, const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};

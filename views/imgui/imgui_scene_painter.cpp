@@ -1,4 +1,4 @@
-// One drawable after the other, in the order of the scene: what comes later lies on top, on the screen as on paper.
+// Paints one drawable after the other, in the order of the scene: a later one lies on top, on the screen as on paper.
 #include "views/imgui/imgui_scene_painter.h"
 
 #include "views/scene/scene_builder.h"
@@ -37,7 +37,7 @@ void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& 
     };
     if (stroke.dash.empty()) {
         const auto pieces = jointPieces(points, stroke.width, closed);
-        if (pieces.size() == 1 || stroke.colour.a < 255) // what shows through would be darker where two pieces meet
+        if (pieces.size() == 1 || stroke.colour.a < 255) // a translucent line would be darker where two pieces meet
             return draw(points, closed);
         for (const std::vector<Point>& piece : pieces) draw(piece, false);
         return;
@@ -50,7 +50,7 @@ void fillPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill
         const std::vector<ImVec2> corners = toImGui(points);
         return list.AddConvexPolyFilled(corners.data(), static_cast<int>(corners.size()), packed(fill));
     }
-    // Smoothed edges of triangles that touch would be seams.
+    // Smoothed edges of triangles that touch would show as seams.
     const ImDrawListFlags flags = list.Flags;
     list.Flags &= ~ImDrawListFlags_AntiAliasedFill;
     for (const auto& [i, j, k] : triangulate(points))
@@ -100,7 +100,7 @@ struct Stamp {
     ImU32 colour;
 };
 
-/// All of one texture at every point that the clip shows; a mark with fill and outline lies whole over the one before.
+/// Draws stamps of one texture at all points that the clip shows: fill and outline of a mark before the next mark.
 void stampAll(ImDrawList& list, const std::vector<Point>& points, std::span<const Stamp> stamps) {
     constexpr std::size_t kBatch = 2048; // indices of a draw command have 16 bits
     const ImVec2 low = list.GetClipRectMin(), high = list.GetClipRectMax();
@@ -145,7 +145,7 @@ double signedArea(const std::vector<Point>& points) {
 
 bool same(Point a, Point b) { return a.x == b.x && a.y == b.y; }
 
-/// A corner with its neighbours among those that are left.
+/// A corner with its neighbours among the corners that are left.
 struct Corner {
     std::size_t before, at, behind;
 
@@ -157,10 +157,10 @@ struct Corner {
     }
 };
 
-/// Without an area, as where two sides of a band meet in one point: it can go without a triangle.
+/// A corner without an area, as where two sides of a band meet in one point, is removed without a triangle.
 bool isFlat(const std::vector<Point>& points, const Corner& corner) { return std::abs(corner.area(points)) < 1e-9; }
 
-/// `pinched`: other corners may lie upon its own, as where two sides touch.
+/// `pinched`: other corners may coincide with one of its three points, as where two sides touch.
 bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& left, const Corner& corner,
            double orientation, bool pinched) {
     const Point &i = points[corner.before], &j = points[corner.at], &k = points[corner.behind];
@@ -186,7 +186,7 @@ bool jointHolds(Point a, Point b, Point c, double width) {
     return turn < kBend || (turn < kSharp && shorter > width + kSmoothing);
 }
 
-/// A corner that can go; the number of those that are left: none can.
+/// Place in `left` of a corner that can be removed; the size of `left`: none can.
 std::size_t earOf(const std::vector<Point>& points, const std::vector<std::size_t>& left, double orientation) {
     for (const bool pinched : {false, true})
         for (std::size_t place = 0; place < left.size(); ++place)
@@ -237,7 +237,7 @@ void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list,
     if (isOutlined)
         stamps.push_back({m_textures.mark(item.marker, item.radius, stroke.width, deviceScale), packed(stroke.colour)});
     for (auto first = stamps.begin();
-         first != stamps.end();) { // one after the other only where a page ended between them
+         first != stamps.end();) { // twice only where a page ended between fill and outline
         const auto last = std::find_if(first, stamps.end(),
                                        [&](const Stamp& stamp) { return stamp.patch.texture != first->patch.texture; });
         stampAll(list, *item.points, {first, last});
@@ -319,7 +319,7 @@ std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& po
     std::iota(left.begin(), left.end(), std::size_t{0});
     while (left.size() > 3) {
         const std::size_t ear = earOf(points, left, orientation);
-        if (ear == left.size()) return triangles; // crosses itself
+        if (ear == left.size()) return triangles; // the polygon crosses itself
         if (const Corner corner(left, ear); !isFlat(points, corner))
             triangles.push_back({corner.before, corner.at, corner.behind});
         left.erase(left.begin() + static_cast<std::ptrdiff_t>(ear));

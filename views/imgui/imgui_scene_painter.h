@@ -13,8 +13,8 @@ struct ImDrawList;
 namespace kvscope {
 
 /// Paints scenes into a draw list, in scene coordinates; the renderer scales them to device pixels. Text is rasterised
-/// at `deviceScale` and snapped to device pixels. Needs the GL context current in which it was first used, also when it
-/// is destroyed.
+/// at `deviceScale` and snapped to device pixels. The GL context in which a painter was first used must be current in
+/// every later use and when the painter is destroyed.
 class ImGuiScenePainter {
 public:
     explicit ImGuiScenePainter(const TextService& text) : m_text(text), m_textures(text) {}
@@ -31,17 +31,17 @@ private:
     TexturePages m_textures;
 };
 
-/// Ear clipping of any simple polygon (either winding): indices of its triangles. O(n^2), for marks of a few dozen
-/// corners. Fewer than three points, or none that clip, give nothing.
+/// Ear clipping of any simple polygon (either winding): indices of its triangles. O(n^3) at worst. Fewer than three
+/// points give nothing; a polygon that crosses itself gives only the triangles found up to there.
 std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& points);
 
 /// Whether all corners turn the same way, once round: such a polygon is filled in one piece, without seams between
 /// triangles.
 bool isConvex(const std::vector<Point>& points);
 
-/// The line cut where ImGui's joints fail it: at a sharp turn they thin both segments out, and beside a segment that is
-/// hardly longer than the line is wide they bulge. Every piece begins where the one before ends. A closed line comes
-/// back to its first point.
+/// The line, cut where ImGui's joints look wrong: at a sharp turn they thin both segments out, and beside a segment
+/// that is hardly longer than the line is wide they bulge. Every piece begins where the one before ends. A closed line
+/// comes back to its first point.
 std::vector<std::vector<Point>> jointPieces(const std::vector<Point>& line, double width, bool closed);
 
 /// The drawn pieces of a dashed line: on, off, on ... lengths repeat along the whole line.

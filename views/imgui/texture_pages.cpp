@@ -36,7 +36,7 @@ void deleteTexture(std::uint32_t texture) {
     glDeleteTextures(1, &name);
 }
 
-/// White with the coverage as alpha, for tinting by the vertex colour.
+/// White with the coverage as alpha, for tinting by the vertex colour; coloured glyphs as they are.
 std::vector<std::uint8_t> pixelsOf(const TextBitmap& bitmap) {
     const std::size_t count = static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height);
     std::vector<std::uint8_t> rgba(count * 4, 255);

@@ -9,14 +9,14 @@
 
 namespace kvscope {
 
-/// What the active pane's policy keeps in one KV head with one seed after the other. Random numbers are all that
-/// differs: coins, samples and sketches.
+/// What the active pane's policy keeps in one KV head with one seed after the other. Only random numbers differ: coins,
+/// samples and sketches.
 struct KeepProbabilityData : ViewData {
     char letter = 'A';
     std::string policyId, policyName;
     bool drawsRandomNumbers = false; ///< that depend on the seed; otherwise one list stands for every seed
     bool replayed = false;           ///< its random numbers all come from files: one drawing, whatever the seed
-    bool sketchIsExact = false;      ///< as wide as a key: its random numbers change nothing
+    bool sketchIsExact = false;      ///< the sketch is as wide as a key: random numbers change nothing
     std::int64_t visible = 0;        ///< tokens before the cut
     int seedsAsked = 1;
     std::vector<std::vector<TokenIndex>> lists; ///< of the seeds that have run, ascending tokens

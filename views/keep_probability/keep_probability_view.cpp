@@ -192,7 +192,7 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<KeepProbabilityData>(input);
-        const std::string list = formatCounted(std::llround(expectedCount(*data)), "token"); // of every seed
+        const std::string list = formatCounted(std::llround(expectedCount(*data)), "token"); // of every seed, if used
         if (data->replayed)
             return fmt::format("{} replays recorded random numbers: one drawing, and its {}, for every seed",
                                data->policyName, list);

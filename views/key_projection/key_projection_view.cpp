@@ -1,5 +1,5 @@
-// Keys of one head on two of their principal axes, or unfolded by t-SNE. One picture and one range serve all panes, so
-// that what differs between two of them is the policy and nothing else.
+// Keys of one head on two of their principal axes, or unfolded by t-SNE. All panes share the places of the tokens and
+// the range, so that two panes differ by their policy alone.
 #include "core/parameters/parameter_rows.h"
 #include "views/common/view_options.h"
 #include "views/key_projection/projection_frame.h"
@@ -75,7 +75,7 @@ ParameterTable makeOptions() {
         valueRangeOption(checkShadeRange)};
 }
 
-/// How far the picture may be believed.
+/// How many neighbours of the head the embedding preserves, or how far it has come.
 std::string tsneFinding(const TsneRun& run) {
     if (run.iteration < run.request.iterations) return tsneNote(run);
     return fmt::format("{} % of each token's {} nearest neighbours in the head are its nearest here too (t-SNE, {})",

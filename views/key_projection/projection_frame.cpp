@@ -25,7 +25,7 @@ AxisSpec axisOf(const ProjectionData& projection, int component, double low, dou
     return {low, high, AxisScale::Linear, fmt::format("PC {}{}", component + 1, share)};
 }
 
-/// Without the share of variance where that is longer than the axis.
+/// Drops the share of variance from a title that is longer than the axis.
 void shortenTitle(AxisSpec& axis, double room, const TextService& text) {
     if (text.measure(axis.title, {FontFace::Interface, 11}).width > room)
         axis.title = axis.title.substr(0, axis.title.find(" ("));
@@ -123,7 +123,7 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
     shortenTitle(m_frame.y, m_frame.plot.height, *m_viewport.text);
 }
 
-/// Notes under the plot: thinning, tokens beyond the range, and the figure's provenance.
+/// Notes on the picture: method and source, thinning, tokens beyond the range, and a figure's provenance.
 std::vector<std::string> ProjectionFrame::notes() const {
     std::vector<std::string> notes;
     if (const auto& run = projectionOf(m_input).tsne) notes.push_back(tsneNote(*run));
@@ -139,7 +139,7 @@ std::vector<std::string> ProjectionFrame::notes() const {
     if (m_pane.result->simulated && !m_room.caption) notes.push_back("simulated on full-attention tensors");
     if (m_room.caption) {
         ViewInput own = m_input;
-        own.cut = m_pane.result->request.cut; // a recorded list's is its own
+        own.cut = m_pane.result->request.cut; // a recorded list has its own cut
         notes.push_back(provenance(own, {&m_pane}));
     }
     return notes;

@@ -12,7 +12,7 @@ namespace kvscope {
 /// window share plane and range, so legend and axes are named once, in a row below the plots.
 class ProjectionFrame {
 public:
-    /// All outlive the frame; the data are there.
+    /// All arguments must outlive the frame; `input` must hold the projection.
     ProjectionFrame(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
                     const Viewport& viewport, SceneBuilder& builder);
 
@@ -45,7 +45,7 @@ private:
     bool m_scale = false; ///< there is a colour column
 };
 
-/// "perplexity 30, seed 0": without these an embedding is nothing that anybody could make again.
+/// "perplexity 30, seed 0": without these nobody could reproduce an embedding.
 std::string tsneLabel(const TsneRun& run);
 /// How far an embedding has come.
 std::string tsneNote(const TsneRun& run);

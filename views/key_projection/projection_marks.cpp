@@ -84,7 +84,7 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) 
 std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
     const HostTensor& anchors = pane.result->anchor;
     const ProjectionData& projection = projectionOf(input);
-    // An anchor of rotated keys has no place among unrotated ones, and no vector has one in an embedding.
+    // An anchor of rotated keys has no place among unrotated keys, and no vector has a place in an embedding.
     if (anchors.empty() || projection.source != "keys" || projection.tsne) return {};
     const auto d = static_cast<std::size_t>(anchors.shape[1]);
     const float* anchor = anchors.data.data() + static_cast<std::size_t>(input.kvHead.value) * d;
@@ -132,7 +132,7 @@ void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, cons
                                        {"query mean", Marker::TriangleUp, theme.query, {theme.text1, 1, {}}, 4.5}});
 }
 
-/// Of marks coloured by their state, for these panes together; counts differ from pane to pane.
+/// The legend of marks coloured by their state, for these panes together; without counts, which differ between panes.
 std::vector<LegendEntry> stateLegend(const ViewInput& input, const std::vector<const PaneData*>& panes,
                                      const ProjectionMarks& marks, bool isCounted, const Theme& theme) {
     std::vector<LegendEntry> entries{keptEntry(marks, theme.kept)};

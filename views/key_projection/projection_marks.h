@@ -45,7 +45,7 @@ public:
         ++tally.valued;
         tally.shades += static_cast<double>(shade);
     }
-    /// Many points in a cell that has none, some with shade 1, the others with 0.
+    /// Fills an empty cell with `points` points, of which `shaded` have shade 1 and the others 0.
     void set(std::size_t index, std::int32_t points, std::int32_t shaded) {
         m_tallies[index] = {points, points, static_cast<double>(shaded)};
         m_most = std::max<std::int64_t>(m_most, points);
@@ -79,19 +79,19 @@ private:
     std::size_t m_columns, m_rows, m_categories;
     struct Tally {
         std::int32_t count = 0, valued = 0; ///< points, and those with a shade
-        double shades = 0;                  ///< their sum
+        double shades = 0;                  ///< sum of the shades
     };
     std::vector<Tally> m_tallies;           ///< of the cells, row by row
     std::vector<std::int64_t> m_byCategory; ///< [cells, categories]
     std::int64_t m_most = 0;
 };
 
-/// How the tokens of a range are drawn: as a density, or with marks, of the evicted ones every `stride`-th.
+/// How the tokens of a range are drawn: as a density, or with marks, which every `stride`-th evicted token has.
 struct Crowd {
     std::int64_t evicted = 0, kept = 0; ///< in the range; kept without protected ones, which always have marks
-    std::int64_t beyond = 0;            ///< the range, of the tokens before the cut
+    std::int64_t beyond = 0;            ///< tokens before the cut that lie outside the range
     std::int64_t stride = 1;
-    std::shared_ptr<const DensityGrid> density; ///< null: marks. Coloured by state its shades are the shares kept
+    std::shared_ptr<const DensityGrid> density; ///< null: marks. When coloured by state, shades are kept shares
     bool keptToo = false;                       ///< the density counts kept tokens as well
 };
 
@@ -99,21 +99,21 @@ struct Crowd {
 struct ProjectionMarks {
     int xAxis = 0, yAxis = 1; ///< components, 0-based
     bool retainedOnly = false, showQueries = false, showAfterCut = false;
-    bool tinted = false;            ///< the plane by its nearest centre
+    bool tinted = false;            ///< the plane is tinted by its nearest centre
     std::vector<TokenState> states; ///< [n]
     std::string colourBy = "state";
     std::vector<float> shade; ///< [n] 0..1 on the colour map, NaN without a value; empty: coloured by state
-    std::shared_ptr<const ValueScale> scale; ///< behind the shades; null where they count panes
-    std::vector<Tick> shadeTicks;            ///< of the scale, value 0..1, where there is no other
+    std::shared_ptr<const ValueScale> scale; ///< scale of the shades; null where they count panes
+    std::vector<Tick> shadeTicks;            ///< of the shades, 0..1, where there is no `scale`
     std::vector<std::int32_t>
         category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
     std::vector<std::int32_t> categoryOfCentre; ///< the same for each greedy centre
     Viewport::Range range;                      ///< that is shown
-    Crowd crowd;                                ///< of it
+    Crowd crowd;                                ///< of the range
     std::int64_t evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
 
-constexpr std::int64_t kMostMarks = 20'000; ///< more of them are a crowd, in a small picture fewer
+constexpr std::int64_t kMostMarks = 20'000; ///< more marks are a crowd; fewer in a small picture
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 
@@ -127,7 +127,7 @@ std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks);
 /// Range of all keys (and queries, where shown) with a margin: the same for every pane.
 Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks);
 
-/// The input's projection, which is there.
+/// The input's projection; the input must have one.
 const ProjectionData& projectionOf(const ViewInput& input);
 
 /// Data coordinates of a token's key.
@@ -139,7 +139,7 @@ inline Point keyPoint(const ProjectionData& projection, const ProjectionMarks& m
 /// The greedy centres on the axes, in their colours at full strength.
 std::vector<TintSite> centreSites(const ProjectionData& projection, const ProjectionMarks& marks, ThemeId theme);
 
-/// How far the tint may be believed: the plane's nearest centre is not always the head's.
+/// How far the tint can be trusted: the nearest centre in the plane is not always the nearest in the head.
 std::string tintNote(const ProjectionData& projection, const ProjectionMarks& marks);
 
 /// The anchor on the axes and whether it was scaled to the length of the mean key; nothing without one.
@@ -149,14 +149,14 @@ struct AnchorMark {
 };
 std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks);
 
-/// All marks, evicted first and kept last, then selection, anchor and hover. Clipped to the plot.
+/// Draws all marks, evicted first and kept last, then selection, anchor and hover. Clipped to the plot.
 void drawMarks(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
                const ProjectionMarks& marks, const Theme& theme);
 
 std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks,
                                   const Theme& theme);
-/// For all panes together, coloured by state: without the counts, in which they differ, and with every mark that one of
-/// them has.
+/// The legend for all panes together, coloured by state: without counts, which differ, and with every mark that at
+/// least one pane has.
 std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme);
 
 /// How the tokens of the range are drawn in a picture of this size; `choice` is the view's option "crowd".

@@ -38,7 +38,7 @@ bool isInRange(const PlotFrame& frame, Point p) {
     return p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
 }
 
-/// What says where a token lies and whether it is kept.
+/// A copy of the fields that tell where a token lies and whether it is kept.
 ProjectionMarks placesOf(const ProjectionMarks& marks) {
     ProjectionMarks places;
     places.xAxis = marks.xAxis;
@@ -128,8 +128,8 @@ public:
         drawQueries(fade);
     }
 
-    /// Diamonds of the colours of their clusters with their numbers: colours alone would be hard to name, and from the
-    /// seventeenth on they repeat.
+    /// Diamonds in the colours of their clusters, with numbers: colours alone would be hard to name, and from the
+    /// seventeenth cluster on they repeat.
     void drawCentres() {
         if (m_marks.category.empty()) return;
         std::vector<Box> taken;
@@ -223,7 +223,7 @@ private:
                                         : categoryColour(static_cast<std::size_t>(step), m_theme.id);
     }
 
-    /// Beside the diamond, on the side with room; left out where another name is or nothing fits.
+    /// Writes the name beside the diamond, on the side with room; leaves it out where it overlaps one or does not fit.
     void nameCentre(Point at, const std::string& name, std::vector<Box>& taken) {
         const TextStyle style{FontFace::Monospace, 10, FontWeight::Bold};
         const double width = m_builder.width(name, style) + 4, height = 13;

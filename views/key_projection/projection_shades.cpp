@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kNone = NAN;
 
-/// To 0..1 between the smallest and the largest value before the cut, or between the chosen ends.
+/// Maps values to 0..1 between the smallest and the largest value before the cut, or between the chosen ends.
 void stretch(std::vector<float>& values, std::int64_t visible, const std::string& quantity, const ValueRange& chosen,
              ProjectionMarks& marks) {
     marks.scale = std::make_shared<const ValueScale>(std::vector<double>(values.begin(), values.begin() + visible),
@@ -76,7 +76,7 @@ void countCrowd(Crowd& crowd, const StateCounts& inside, const StateCounts& beyo
 using Cells = std::vector<std::uint16_t>;
 static_assert(std::size_t{DensityGrid::kCells + 1} * (DensityGrid::kCells + 1) < 65'536);
 
-/// Of every token. They do not depend on what is kept.
+/// The cell of every token. Cells do not depend on what is kept.
 std::shared_ptr<const Cells> cellsOf(const ProjectionMarks& marks, const ProjectionData& projection,
                                      const DensityGrid& grid) {
     const Viewport::Range& range = marks.range;
@@ -114,7 +114,7 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
         stretch(marks.shade, visible, "position", chosen, marks);
     } else if (marks.colourBy == "score") {
         marks.shade = scoresOf(input, pane, n);
-        // Scores of two policies are two quantities; those of a list need not be of any policy known here.
+        // Scores of two policies are two quantities; scores of a recorded list need not be those of a known policy.
         stretch(marks.shade, visible, pane.result->request.recorded ? "recorded" : pane.policyId, chosen, marks);
     } else if (marks.colourBy == "norm") {
         marks.shade = projectionOf(input).norms;
@@ -143,7 +143,7 @@ std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
     return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
 }
 
-/// Tokens are counted by cell and state, which says whether they are a crowd and, coloured by state, is its density.
+/// Counts tokens by cell and state. The counts tell whether there is a crowd and, when coloured by state, its density.
 Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
               const std::string& choice) {
     constexpr double kPixelsOfMark = 12;

@@ -15,13 +15,13 @@ struct LeverageData : ViewData {
         std::vector<float> scores;     ///< [cut] 0..1
         std::vector<TokenIndex> order; ///< [cut] by (score descending, token ascending)
         std::vector<float> spectrum;   ///< singular values, descending
-        std::int64_t rank = 0;         ///< singular values that count
+        std::int64_t rank = 0;         ///< numerical rank
         double sum = 0;                ///< the rank, but for rounding
     };
     Scores exact, sketched;
     std::string sketch;       ///< "gaussian", "srht"
     std::int64_t columns = 0; ///< of the sketch, at most the width of a key
-    char pane = 0;            ///< letter of the pane whose k that is; 0: of none
+    char pane = 0;            ///< letter of the pane that `columns` comes from; 0: none
     std::int64_t keyDim = 0;
     bool centred = false;
 };

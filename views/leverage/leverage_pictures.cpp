@@ -42,7 +42,7 @@ std::vector<Point> rankCurve(const LeverageData::Scores& scores, double floor) {
     return points;
 }
 
-/// Percent of the tokens, percent of the sum.
+/// Points of (percent of the tokens, percent of the sum).
 std::vector<Point> cumulativeCurve(const LeverageData::Scores& scores) {
     std::vector<Point> points = {{0, 0}};
     const auto count = static_cast<double>(scores.order.size());
@@ -113,7 +113,7 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
     std::vector<std::pair<std::string, TextStyle>> rows;
     std::vector<std::size_t> ends; // of each line, in rows
     double width = 0;
-    // Of a triangle above the diagonal: as narrow as it takes to stay inside, then fewer lines.
+    // In the triangle above the diagonal the label is as narrow as it takes to stay inside, or has fewer lines.
     for (const double share : {0.95, 0.7, 0.55, 0.45}) {
         rows.clear();
         ends.clear();
@@ -132,7 +132,7 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
     }
     const double most =
         corner == Corner::AboveDiagonal ? plot.height * (1 - (width + 11) / plot.width) : plot.height - 60;
-    while (ends.size() > 1 && static_cast<double>(ends.back()) * kNoteRow > most) // a sentence whole or not at all
+    while (ends.size() > 1 && static_cast<double>(ends.back()) * kNoteRow > most) // whole sentences only
         ends.pop_back();
     rows.resize(ends.back());
     width = 0;

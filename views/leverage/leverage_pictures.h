@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// The data with the tokens that the best `budget` scores would keep, by each of the two.
+/// The data with the tokens that the best `budget` scores would keep, by exact and by sketched leverage.
 struct LeverageChoice {
     std::shared_ptr<const LeverageData> data;
     std::int64_t budget = 0;           ///< tokens that the active pane keeps in this head; 0: no pane has a result
@@ -35,7 +35,7 @@ SketchTheorem sketchTheorem(const LeverageData& data, double epsilon);
 /// A logarithmic axis over the positive numbers of both, which spans at most six decades below its top.
 AxisSpec positiveAxis(const std::vector<float>& exact, const std::vector<float>& sketched, std::string title);
 
-/// Of so many tokens that no choice keeps, one in this number is drawn.
+/// With so many tokens in all, one in this number is drawn of those that neither choice keeps.
 std::int64_t markStride(std::int64_t tokens);
 
 /// Draws the plots of the view; each returns the frame that it used. Scatter and spectrum stand in

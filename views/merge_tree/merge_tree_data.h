@@ -19,7 +19,7 @@ struct MergeTreeData : ViewData {
     std::shared_ptr<const BalanceStream> stream;
     std::int64_t kvHead = 0;
     std::int64_t tree = -1; ///< the one that is shown, in stream->trees; -1: no value lies in the chosen octave
-    int wantedBucket = 0;   ///< that octave
+    int wantedBucket = 0;   ///< the chosen octave
     TokenIndex query = -1;  ///< -1: none, and `whyNoQuery`
     std::string whyNoQuery;
     struct Node {

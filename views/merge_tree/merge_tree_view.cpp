@@ -41,7 +41,7 @@ TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
 
 constexpr double kPartsRow = 18; // of the words about the parts of nodes
 
-/// What is drawn at every size; the parts of nodes that need room are named in the row below, where they have it.
+/// What is drawn at every size; the parts of nodes that need room are named in the row below where they are drawn.
 std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& layout, const Theme& theme,
                                   Colour policy, bool dropped) {
     const auto entry = [&](std::string label, NodeState state) {
@@ -49,7 +49,7 @@ std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& l
         Stroke stroke = look.stroke;
         if (!stroke.dash.empty()) stroke.dash = {2, 2};
         if (state ==
-            NodeState::Future) // its own outline is nearly the ground's colour, which only the large boxes bear
+            NodeState::Future) // its own outline nearly has the colour of the ground: too faint for a small box
             stroke.colour = theme.axis;
         return LegendEntry{std::move(label), Marker::Square, look.fill, stroke, 5};
     };
@@ -60,8 +60,8 @@ std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& l
             entry("merged into its parent", NodeState::Merged), entry("still to come", NodeState::Future)};
 }
 
-/// The tree under its head. A row for the parts of nodes is there where the tree is still high enough for them under
-/// it.
+/// The tree under its legend. There is a row of words about the parts of nodes where the tree under that row is still
+/// high enough to show them.
 struct Placed {
     std::vector<LegendEntry> legend;
     TreeLayout layout;
@@ -84,7 +84,7 @@ Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport&
     return all;
 }
 
-/// Text on BalanceKV's colour: the dark one of the theme's two.
+/// Text on BalanceKV's colour: the darker of the theme's text and canvas.
 Colour darkOf(const Theme& theme) {
     const auto sum = [](Colour c) { return c.r + c.g + c.b; };
     return sum(theme.text1) < sum(theme.canvas) ? theme.text1 : theme.canvas;
@@ -124,7 +124,7 @@ Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scen
     const auto& rows = state.tree().rows;
     const auto row = std::ranges::lower_bound(rows, static_cast<TokenIndex>(position));
     if (spot.level == 0 && scene.plot.width >= scene.xMax - scene.xMin &&
-        row != rows.end()) // a pixel is a token at most
+        row != rows.end()) // a pixel holds at most one token
         spot.token = *row;
     return spot;
 }
@@ -157,7 +157,7 @@ public:
         const Theme& theme = themeOf(viewport.theme);
         const TreeState state = stateOf(input, *data);
         const Colour policy = policyStyle(firstOf(PolicyFamily::BalanceRounds), viewport.theme)
-                                  .colour; // its family's, on which dark numbers can be read
+                                  .colour; // the family's colour, on which dark numbers can be read
         const Placed all = placed(*data, state, viewport, theme, policy);
         const TreeLayout& layout = all.layout;
         Scene scene = blankScene(viewport);
@@ -279,7 +279,7 @@ void paintBars(SceneBuilder& b, const TreePicture& p, const Bars& bars, double l
     }
 }
 
-/// The line where it lies among the bars, or which way it lies.
+/// The erase line where it lies among the bars; else an arrow that tells on which side of them it lies.
 void paintEraseLine(SceneBuilder& b, const TreePicture& p, const Bars& bars, double line) {
     const TextStyle small{FontFace::Interface, 11};
     const double y = p.layout.histogram.y + 18;

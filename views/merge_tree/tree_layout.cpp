@@ -50,7 +50,7 @@ void TreeLayout::placeRows(std::size_t levels) {
     };
     pitch = pitchUnder(40); // for the percentages, below the cursor's number
     if (!showsParts())
-        pitch = m_withParts ? std::min(kPartsPitch - 1, pitchUnder(14)) : pitchUnder(14); // none are written
+        pitch = m_withParts ? std::min(kPartsPitch - 1, pitchUnder(14)) : pitchUnder(14); // no percentages are written
     const double gap = showsParts() ? 28 : std::clamp(0.3 * pitch, 4.0, 12.0);
     const double least = std::min(8.0, 0.7 * pitch); // rows that are low keep a gap
     nodeHeight = std::clamp(pitch - gap, least, showsParts() ? 24.0 : 18.0);
@@ -92,7 +92,7 @@ Box TreeLayout::boxOf(const TreeState& state, std::int64_t level, std::int64_t p
     if (level == 0) {
         const double begin = xOf(beginOf(state, place)), end = xOf(beginOf(state, place + 1));
         return {begin, centre.y - leafHeight / 2, std::max(1.0, end - begin),
-                leafHeight}; // a gap would take ticks out of their batch
+                leafHeight}; // a gap would put ticks outside of their batch
     }
     const auto size = state.node(level, place).output.size();
     const double full = fullWidth(state, level);

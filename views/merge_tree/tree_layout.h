@@ -12,7 +12,7 @@ namespace kvscope {
 enum class NodeState { Future, Filling, Live, Merged };
 
 /// A tree of streaming BalanceKV after the rows before a cursor: stored, merged and future nodes. Level 0 holds the
-/// batches, level i >= 1 the nodes that made C^i's parts. Rows and stream tokens coincide here.
+/// batches, level i >= 1 the nodes that made C^i's parts. A row is a token of the stream.
 class TreeState {
 public:
     /// The tree must outlive the state. `erased`: the values of its octave are dropped, and nothing of it is in memory.
@@ -30,18 +30,18 @@ public:
         return m_tree.nodes[level - 1][place];
     }
     NodeState stateOf(std::int64_t level, std::int64_t place) const;
-    /// Batches [begin, end) below a node.
+    /// The batches below a node: [firstBatch, lastBatch).
     std::int64_t firstBatch(std::int64_t level, std::int64_t place) const;
     std::int64_t lastBatch(std::int64_t level, std::int64_t place) const { return firstBatch(level, place + 1); }
-    /// Rows of a batch: [begin, end) in tree().rows.
+    /// Index in tree().rows at which a batch begins.
     std::int64_t beginOf(std::int64_t batch) const;
 
     const std::vector<std::vector<TokenIndex>>& sets() const { return m_sets; } ///< C^0 .. C^T
     std::int64_t stored() const;                                                ///< sum of |C^i|
     std::int64_t weightedCount() const;                                         ///< sum of 2^i |C^i|
     bool inMemory(TokenIndex row) const;
-    /// The sets that a row went through so far: node places of levels 1, 2, ... that kept it; empty: it has gone no
-    /// further than C^0. `dropped`: the node at which it left, as (level, place).
+    /// The sets that a row went through so far. `kept`: places of the nodes of levels 1, 2, ... that kept it; empty: it
+    /// has gone no further than C^0.
     struct Path {
         std::int64_t batch = -1; ///< -1: the tree does not hold it, or not yet
         std::vector<std::int64_t> kept;
@@ -74,16 +74,16 @@ struct TreeLayout {
     bool twoLineLabels = true, oneLineLabels = false; ///< else the name alone, or nothing
     bool axisTitle = true;                            ///< dropped in a low dock, together with the histogram
 
-    /// `withParts`: where the rows are high enough for them.
+    /// `withParts`: nodes show their parts where the rows are high enough for them.
     TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram, bool withParts = true);
 
     bool showsParts() const { return m_withParts && pitch >= kPartsPitch; }
-    /// Whether the numbers of pairs fit into the nodes of a level, all of them.
+    /// Whether the numbers of pairs fit into all nodes of a level.
     bool isNumbered(std::int64_t level) const { return m_numbered[level]; }
     bool hasNumbers() const;
 
     double xOf(double token) const { return plot.x + (token - xLow) / (xHigh - xLow) * plot.width; }
-    /// Stream positions [begin, end) of batches [first, last).
+    /// Stream position at which a batch begins.
     double beginOf(const TreeState& state, std::int64_t batch) const;
     /// Centre of a node or batch.
     Point centreOf(const TreeState& state, std::int64_t level, std::int64_t place) const;

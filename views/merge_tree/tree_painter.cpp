@@ -1,5 +1,5 @@
-// The merge-and-reduce tree: filled boxes are the sets in memory, hollow ones have gone up into their parents, dashed
-// ones are still to come. Ticks in the batches are the pairs that are left of them.
+// The merge-and-reduce tree: filled boxes are the sets in memory, hollow ones were merged into their parents, dashed
+// ones are still to come. Ticks in the batches are the pairs of the batch that are still in memory.
 #include "views/merge_tree/tree_painter.h"
 
 #include "views/common/balance_words.h"
@@ -44,7 +44,7 @@ void paintGround(SceneBuilder& b, const TreePicture& p) {
 void paintEdge(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Stroke& stroke) {
     const std::int64_t parent = level == 0 ? place : place / 2;
     const Point from = p.layout.centreOf(p.state, level, place), to = p.layout.centreOf(p.state, level + 1, parent);
-    if (std::abs(from.x - to.x) < 1) // an elbow without arms has no direction to be drawn in
+    if (std::abs(from.x - to.x) < 1) // an edge without a horizontal part needs no elbow
         return b.polyline({from, to}, stroke);
     const double middle = (from.y + to.y) / 2;
     b.polyline({from, {from.x, middle}, {to.x, middle}, to}, stroke);
@@ -67,7 +67,7 @@ void paintEdges(SceneBuilder& b, const TreePicture& p) {
 void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& node, const Box& box) {
     double sum = 0;
     for (const std::int8_t sign : node.signs) sum += sign;
-    constexpr double kBelowFrame = 8; // of a selected token's set
+    constexpr double kBelowFrame = 8; // below the frame around a selected token's set
     const double deviations = sum / std::sqrt(static_cast<double>(node.signs.size()));
     drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + kBelowFrame}, std::clamp(box.width / 2, 6.0, 16.0),
                   deviations / 2);
@@ -84,7 +84,7 @@ void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, s
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
     const bool known = p.data.query >= 0 && !std::isnan(p.data.numbersOf(level, place).discrepancy);
     if (!live || !known || !p.layout.showsParts()) return;
-    constexpr double kAboveFrame = 7; // that of a selected token's set
+    constexpr double kAboveFrame = 7; // above the frame around a selected token's set
     const std::string words = fmt::format("{:.0f} %", 100 * p.data.numbersOf(level, place).discrepancy);
     if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level)) {
         const double half = b.width(words, percent) / 2,
@@ -131,7 +131,7 @@ void paintDensity(SceneBuilder& b, const TreePicture& p, double y) {
         ++read[column];
         kept[column] += p.state.inMemory(*at) ? 1 : 0;
     }
-    const auto shade = [&](std::size_t column) { // in eighths, none for none
+    const auto shade = [&](std::size_t column) { // in eighths; 0: no pair in memory
         return kept[column] == 0 ? 0 : 1 + static_cast<int>(7.0 * kept[column] / read[column]);
     };
     for (std::size_t begin = 0, end = 0; begin < columns; begin = end) {
@@ -185,7 +185,7 @@ void paintBatches(SceneBuilder& b, const TreePicture& p) {
 /// Edges that tokens took, by level and place; true: at least one of them was kept on it.
 using TokenPaths = std::map<std::pair<std::int64_t, std::int64_t>, bool>;
 
-/// The way of a token from its batch up: as far as it was kept, and into the node that dropped it.
+/// Adds the way of a token up from its batch: as far as it was kept, and into the node that dropped it.
 void addTokenPath(TokenPaths& paths, const TreePicture& p, TokenIndex token) {
     const TreeState::Path path = p.state.pathOf(token);
     if (path.batch < 0) return;
@@ -198,7 +198,7 @@ void addTokenPath(TokenPaths& paths, const TreePicture& p, TokenIndex token) {
     if (path.droppedAt > 0) paths.try_emplace({last, place}, false);
 }
 
-/// Every edge once: dots of one token over the line of another would make a third pattern.
+/// Draws every edge once: dots of one token over the line of another would make a third pattern.
 void paintPaths(SceneBuilder& b, const TreePicture& p) {
     const auto& selected = p.input.focus.selected;
     TokenPaths paths;

@@ -23,8 +23,8 @@ struct NodeLook {
 };
 NodeLook nodeLook(const Theme& theme, Colour policy, NodeState state, bool holdsMarks);
 
-/// Signs lean to the right for + and to the left for -; a share of 1, the whole bar, is two standard deviations of fair
-/// coins.
+/// A bar for the sum of the signs, to the right if it is positive and to the left if it is negative; a share of 1, the
+/// whole bar, is two standard deviations of fair coins.
 void drawImbalance(SceneBuilder& builder, const Theme& theme, Point middle, double half, double share);
 
 /// The tree at the cursor, with axis and labels; future nodes as outlines.

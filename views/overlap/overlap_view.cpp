@@ -12,7 +12,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kLargestCell = 110, kNamePitch = 22, kNameGap = 18, kHeading = 16;
-constexpr double kNarrow = 330; ///< below it, and where the cells would be too narrow, the bars stand under the matrix
+constexpr double kNarrow = 330; ///< below this width, or with too narrow cells, the bars stand under the matrix
 constexpr double kLeastBar = 13, kLeastCell = 16, kLeastCellWidth = 29; ///< heights of a row; of a cell with its number
 const TextStyle kHeadingStyle{FontFace::Interface, 11, FontWeight::SemiBold}, kNameStyle{FontFace::Interface, 12};
 
@@ -111,8 +111,8 @@ double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& cou
     return box.y + pitch * static_cast<double>(counts.size());
 }
 
-/// Which policy each letter is, from left to right in as many rows as that needs. Returns the height; `draw`: else it
-/// is only measured.
+/// Names the policy of each letter, from left to right in as many rows as needed. Returns the height; without `draw`
+/// the names are only measured.
 double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes, const Box& box, ThemeId theme,
                 bool draw) {
     double x = 0, y = kNamePitch / 2;

@@ -29,7 +29,7 @@ struct PhaseCell {
     std::vector<double> values;   ///< of the measure, per pane of `panes`
     std::vector<double> kept;     ///< realised share of tokens, per pane
     std::string error;            ///< why a pane has no value
-    bool balancedNothing = false; ///< a pane, see core/run/head_means.h
+    bool balancedNothing = false; ///< in a pane, see core/run/head_means.h
 };
 
 /// A measure over two parameters: for the active pane, or for all panes where the winner is shown.

@@ -1,5 +1,5 @@
-// A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one
-// click to go there.
+// A measure over two parameters of a policy: where a setting matters and where another policy becomes better. A click
+// on a cell sets both parameters.
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "views/common/measure_options.h"
@@ -60,7 +60,7 @@ std::int64_t tiesOf(const PhaseMapData& data) {
         data.cells, [&](const PhaseCell& cell) { return cell.computed && data.winner(cell) == PhaseMapData::kTie; });
 }
 
-/// Of winners the panes with their colours; of a measure its pane in words, because a cell has the colour of its value.
+/// For winners: the panes with their colours. For a measure: its pane in words, since cells have the colours of values.
 std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
     std::vector<LegendEntry> legend;
     const auto add = [&](const std::string& words) { legend.push_back(wordsEntry(words)); };

@@ -85,7 +85,7 @@ std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text
     if (!axis.isNumeric || text.empty() ||
         (!isBudget && std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc{}}))
         return std::nullopt;
-    // Of budgets in other units no order is known: 0.1 and 100t, and 0.5 between them or not.
+    // Budgets in different units have no known order: 0.5 may or may not lie between 0.1 and 100t.
     const auto hasUnit = [&](const std::string& other) {
         return !isBudget || (Budget::parse(other).unit == present.unit && Budget::parse(other).curve == present.curve);
     };

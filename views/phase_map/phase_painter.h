@@ -38,10 +38,10 @@ std::string presentText(const ViewInput& input, const PhaseAxis& axis);
 /// Where the active pane stands, counted in cells; nothing off the map.
 std::optional<Point> phasePresentPlace(const PhaseMapData& data, const ViewInput& input);
 
-/// Of the axes' names.
+/// Style of the axes' titles.
 inline const TextStyle kPhaseTitle{FontFace::Interface, 11};
 
-/// Of the measure in the cells that are there; empty where winners are shown.
+/// The scale of the measure in the computed cells; empty where winners are shown.
 ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options);
 void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLayout& layout, const PhaseMapData& data,
                     const ValueScale& scale, const Viewport& viewport);

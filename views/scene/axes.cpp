@@ -225,20 +225,20 @@ std::string formatShort(double value) {
 
 std::vector<Tick> linearTicks(double low, double high, int most) {
     std::vector<Tick> ticks;
-    // Below this share of its ends a range is few units in the last place wide: the next tick may equal the last.
+    // A range below this share of its ends is few units in the last place wide: the next tick may equal the last.
     constexpr double kLeastShare = 1e-12, kLeastSpan = 1e-300;
     const double span = high - low;
     if (!(span > std::max(kLeastSpan, kLeastShare * std::max(std::fabs(low), std::fabs(high)))) || std::isinf(span))
         return ticks;
     const auto count = [&](double step) { return std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1; };
-    double step = roundStep(span / (std::max(1, most) + 1)); // a finer one has too many wherever it begins
+    double step = roundStep(span / (std::max(1, most) + 1)); // a finer step has too many ticks for any range
     while (count(step) > most) step = roundStep(step * 1.5);
     // A single tick does not show the scale. Around 0 one finer step may not suffice.
     for (int finer = 0; finer < 3 && count(step) < 2; ++finer) step = roundStep(step * 0.3);
     const auto powerOf = [](double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); };
     const int last = powerOf(step), first = powerOf(std::max(std::fabs(low), std::fabs(high)));
     const auto label = [&](double value) {
-        if (first >= 9 || last < -6) // too long in digits
+        if (first >= 9 || last < -6) // too long without an exponent
             return value == 0 ? std::string("0")
                               : formatFixed(value / std::pow(10, first), std::max(0, first - last)) +
                                     withMinus("e" + std::to_string(first));

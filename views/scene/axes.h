@@ -9,29 +9,29 @@
 
 namespace kvscope {
 
-/// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus.
+/// "1,024", "−0.545", "3.1e−6": commas between thousands, typographic minus.
 std::string formatCount(std::int64_t value);
 std::string formatFixed(double value, int decimals);
-/// With the given decimals, or with as many more, up to four, as tell a number from 0 and from `whole` where it is
-/// neither: 99.98 of 100 is not all, 0.04 not nothing. Nearer than four decimals it is taken for a rounded sum.
+/// With the given decimals, or with more, up to four, where the text would else be that of 0 or of `whole`: 99.98 of
+/// 100 is not all, 0.04 is not nothing. A number nearer than four decimals is taken for a rounded sum.
 std::string formatWithin(double value, double whole, int decimals);
 std::string formatPercent(double share);                               ///< "25.0 %", "99.98 %", "0.04 %"
 std::string formatCounted(std::int64_t count, std::string_view thing); ///< "1 token", "1,024 queries"
 /// The one spelling of budgets and of what is kept: "249 tokens (25.0 %)".
 std::string formatBudget(std::int64_t tokens, std::int64_t of);
-std::string formatShort(double value); ///< up to three significant digits, exponents beyond 1e−4 and 1e6
+std::string formatShort(double value); ///< up to three significant digits, exponents below 1e−4 and from 1e6 on
 
 struct Tick {
     double value = 0;
     std::string label;
 };
 
-/// 4 to 7 ticks of step 1, 2 or 5 times a power of ten, inside [low, high]; none in a range so narrow that doubles
-/// hardly tell its ends apart.
+/// Up to `most` ticks of step 1, 2 or 5 times a power of ten, inside [low, high]; none in a range so narrow that
+/// doubles hardly tell its ends apart.
 std::vector<Tick> linearTicks(double low, double high, int most = 7);
-/// Decades, then 1-3, then 1-2-5 as room allows; low > 0.
+/// Decades, 1-3 or 1-2-5 of each decade, as room allows; linear ticks over a narrow range; low > 0.
 std::vector<Tick> logarithmicTicks(double low, double high, int most = 7);
-/// Token positions: multiples of a power of two times 64 (512, 1,024 ...).
+/// Token positions: multiples of a power of two (512, 1,024 ...).
 std::vector<Tick> positionTicks(std::int64_t low, std::int64_t high, int most = 9);
 
 enum class AxisScale { Linear, Logarithmic, Position };
@@ -61,10 +61,10 @@ struct PlotFrame {
     double yAt(double pixel) const;
 };
 
-/// The plot of a scene and its ranges, for zooming; upside down where y runs the other way.
+/// Sets the plot of a scene and its ranges, for zooming; upside down where y runs the other way.
 void setDataRange(Scene& scene, const PlotFrame& frame);
 
-/// A line over the whole width of the plot, at a height of the data; one over its whole height.
+/// Draws a line over the whole width of the plot at y, or over its whole height at x, both in data coordinates.
 void drawAcross(SceneBuilder& builder, const PlotFrame& frame, double y, Stroke stroke);
 void drawUpright(SceneBuilder& builder, const PlotFrame& frame, double x, Stroke stroke);
 
@@ -90,7 +90,7 @@ struct LegendEntry {
     Colour fill = kTransparent;
     Stroke stroke;
     double radius = 3;
-    bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of it under a filled marker
+    bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line in it under a filled marker
 };
 
 /// Entries of the usual shapes: a mark, a bar, a filled square, a ring, a piece of a line, words alone.
@@ -103,15 +103,15 @@ LegendEntry wordsEntry(std::string label);
 
 constexpr double kLegendPitch = 17; ///< from row to row
 
-/// The fewest rows that show all labels whole; otherwise at least two rows in which every label keeps a word. At most
+/// The fewest rows that show all labels whole or, from two rows on, leave at least a word of every label. At most
 /// `most`.
 int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text);
 /// Whether no label is cut with so many rows.
 bool isLegendWhole(const std::vector<LegendEntry>& entries, double width, int rows, const TextService& text);
 /// Width of the widest row, up to `most`.
 double legendWidth(const std::vector<LegendEntry>& entries, double most, int rows, const TextService& text);
-/// Entries in rows from the left, `leftMiddle` being that of the first row. Where they do not fit, long labels are cut;
-/// only where nothing would be left of the labels the last entries go. Returns the right end with a gap behind it.
+/// Draws entries in rows; `leftMiddle` is the left end of the first row at half its height. Where they do not fit, long
+/// labels are cut; the last entries go only where too little would be left of labels. Returns the right end plus a gap.
 double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const std::vector<LegendEntry>& entries,
                   const Theme& theme, int rows = 1);
 

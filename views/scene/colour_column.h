@@ -16,16 +16,16 @@ struct ColourColumnSpec {
     std::vector<Tick> ticks;                   ///< value: 0 bottom .. 1 top
     std::vector<double> histogram;             ///< relative counts, low to high; may be empty
     double low = 0, high = 1;                  ///< 0 bottom .. 1 top
-    std::string lowLabel = {}, highLabel = {}; ///< of these two; they take the place of ticks beside them
-    std::string lowNote = {}, highNote = {};   ///< below the one and above the other, where the bar goes on
+    std::string lowLabel = {}, highLabel = {}; ///< labels of low and high; ticks too close to them are left out
+    std::string lowNote = {}, highNote = {};   ///< notes below low and above high, where the bar goes on
 };
 
 constexpr double kLabelledColumnWidth = 82; ///< with labels of low and high too
 
-/// `box`: left edge and height of the whole; the bar stands behind the histogram, labels to its right.
+/// `box`: left edge and height of the whole. From left to right: histogram, bar, labels.
 void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnSpec& spec, const Theme& theme);
 
-constexpr PickId kColourColumn{PickId::Kind::Legend, 100}; ///< of its bar
+constexpr PickId kColourColumn{PickId::Kind::Legend, 100}; ///< of the bar
 /// The place of a point on a scene's colour column, 0 bottom .. 1 top, also beyond its ends; nothing without a column.
 std::optional<double> placeOnColumn(const Scene& scene, Point at);
 

@@ -25,10 +25,10 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     }
 }
 
-/// Mark and the gap behind it: all of an entry but its label.
+/// Width of the mark and the gap after it: all of an entry but its label.
 double frameOf(const LegendEntry& entry) { return (entry.bar ? 16 : 12) + kMarkGap; }
 
-/// Entries with the widths of their labels and what is left of them when labels are cut at `longest`.
+/// Entries with the widths of their labels, packed into rows of `width` with labels cut at `longest`.
 struct Packing {
     const std::vector<LegendEntry>& entries;
     std::vector<double> labels;

@@ -1,4 +1,4 @@
-// The coverage of a pixel is its distance to the mark's outline: exact for circles, and close to it at corners.
+// The coverage of a pixel is computed from its distance to the mark's outline: exact for circles, close at corners.
 #include "views/scene/marker_bitmap.h"
 
 #include "views/scene/scene_builder.h"
@@ -21,7 +21,7 @@ public:
         if (!m_arms.empty()) return toArms(p);
         return m_outline.empty() ? std::hypot(p.x, p.y) - m_radius : toOutline(p);
     }
-    /// How far from the middle any part of it lies.
+    /// The largest distance of a part of the mark from the middle.
     double reach() const {
         double most = m_radius;
         for (const Point& corner : m_outline) most = std::max(most, std::hypot(corner.x, corner.y));
@@ -61,7 +61,7 @@ MarkerBitmap rasteriseMarker(Marker marker, double radius, double strokeWidth) {
         for (int column = 0; column < bitmap.size; ++column) {
             const double distance = shape.distance({column + 0.5 - bitmap.size / 2.0, row + 0.5 - bitmap.size / 2.0});
             const double depth = strokeWidth > 0 ? strokeWidth / 2 - std::abs(distance) : -distance;
-            // A line thinner than a pixel covers less than a whole one where it is thickest.
+            // A line thinner than a pixel nowhere covers a whole pixel.
             const double most = strokeWidth > 0 ? std::min(1.0, strokeWidth) : 1.0;
             bitmap.coverage.push_back(static_cast<std::uint8_t>(std::lround(255 * std::clamp(depth + 0.5, 0.0, most))));
         }

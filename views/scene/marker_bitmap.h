@@ -7,8 +7,8 @@
 
 namespace kvscope {
 
-/// Pixels of a mark's bitmap for one of the screen. A mark stands between pixels wherever its token does, and smoothing
-/// takes half a pixel of the bitmap.
+/// Pixels of a mark's bitmap per pixel of the screen. Marks lie at fractions of a pixel, where smoothing blurs by half
+/// a pixel of the bitmap.
 constexpr double kMarkFineness = 2;
 
 /// A mark on a square grid of pixels, its middle in the middle of the grid.

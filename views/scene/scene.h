@@ -103,7 +103,7 @@ struct ImageItem {
 enum class Marker { Circle, Square, Diamond, TriangleUp, TriangleDown, Hexagon, Star, Plus, Cross };
 /// Many equal marks in one item; mark i has pick {pickKind, ids[i]} (ids empty: i).
 struct PointCloudItem {
-    Deferred<std::vector<Point>> points; ///< of invisible marks no painter asks
+    Deferred<std::vector<Point>> points; ///< painters do not ask for those of invisible marks
     Deferred<std::vector<std::int64_t>> ids;
     PickId::Kind pickKind = PickId::Kind::None;
     Marker marker = Marker::Circle;
@@ -141,7 +141,7 @@ struct Scene {
 
 double distanceToSegment(Point p, Point a, Point b);
 
-/// The topmost drawable within `tolerance` pixels of the point.
+/// The pick of the topmost drawable that has one, within `tolerance` pixels of the point.
 PickId pickAt(const Scene& scene, Point point, double tolerance);
 
 /// The box of the rectangle with this pick.

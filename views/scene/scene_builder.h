@@ -55,7 +55,7 @@ private:
     const TextService& m_text;
 };
 
-/// Marks of one kind that are gathered first and become a point cloud then.
+/// Marks of one kind that are gathered first and then become a point cloud.
 class GatheredMarks {
 public:
     void add(Point at, std::int64_t id) {
@@ -92,7 +92,7 @@ private:
     std::shared_ptr<std::vector<std::int64_t>> m_ids = std::make_shared<std::vector<std::int64_t>>();
 };
 
-/// Where a text's baseline begins, from the item's position and before it is rotated.
+/// Where a text's baseline begins, relative to the item's position and before the rotation.
 Point baselineOf(const TextItem& item, const TextExtent& extent);
 
 /// Corners of a marker of the given radius around the origin; empty for circle, plus and cross.

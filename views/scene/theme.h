@@ -9,7 +9,7 @@ namespace kvscope {
 
 enum class ThemeId { Light, Dark, Paper };
 
-/// The colours and sizes of the design; no other file has literal colours.
+/// The colours of the design; the only other literal colours are those of policies (views/common/policy_style.cpp).
 struct Theme {
     ThemeId id;
     Colour window, panel, canvas, raised, sunken, hover, border, control, axis, grid;

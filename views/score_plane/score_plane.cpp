@@ -127,7 +127,7 @@ std::int64_t budgetThrough(const ScorePlane& plane, Point at) {
 std::vector<Point> lineInside(const ScorePlane& plane, const PlotFrame& frame) {
     if (!plane.hasLine()) return {};
     const AxisSpec &x = frame.x, &y = frame.y;
-    // From the lower edge to the upper one: x falls from one to the other because lambda is not negative.
+    // From the lower edge to the upper one: x falls from `low` to `high` because lambda is not negative.
     Point low{plane.threshold - plane.lambda * y.low, y.low}, high{plane.threshold - plane.lambda * y.high, y.high};
     const auto at = [&](double where) { return Point{where, (plane.threshold - where) / plane.lambda}; };
     if (low.x < x.low || high.x > x.high) return {};

@@ -31,8 +31,8 @@ struct Deciders {
 };
 Deciders decidersOf(const ScorePlane& plane);
 
-/// The lambda at which the line of the current threshold passes through a point, for dragging. Nothing where the point
-/// lies at the mean of the other score, which all such lines share. Clamped to 0..3.
+/// The lambda at which the line of the current threshold passes through a point, for dragging; clamped to 0..3. Nothing
+/// without a line, nor at the mean leverage (y = 0), where the lines of all lambdas cross.
 std::optional<double> lambdaThrough(const ScorePlane& plane, Point at);
 /// Tokens kept when the line moves to a point at the present lambda, protected ones included, at least 1.
 std::int64_t budgetThrough(const ScorePlane& plane, Point at);

@@ -17,7 +17,7 @@ constexpr double kDecades = 6, kLegendRow = 20, kLeastHeight = 160;
 
 double decadesOf(double margin) { return std::clamp(std::log10(std::max(margin, 1e-300)), -kDecades, kDecades); }
 
-/// Colours and dashes that differ without colour too.
+/// A colour and a dash, so that lines differ without colour too.
 Stroke lineOf(std::size_t index, const Theme& theme) {
     const Colour colours[] = {theme.kept, theme.evicted, theme.query, theme.anchor, theme.text2};
     const std::vector<double> dashes[] = {{}, {6, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}};
@@ -31,7 +31,7 @@ std::vector<std::size_t> movedByEpsilon(const TheoryData& data, const std::vecto
     return moved;
 }
 
-/// Whole decades around all lines and 1.
+/// An axis over whole decades that holds all lines and 1.
 AxisSpec marginAxis(const TheoryData& data, const std::vector<std::size_t>& moved) {
     double low = 0, high = 0;
     for (const std::size_t row : moved)

@@ -65,7 +65,7 @@ std::string numbersOf(const TheoryRow& row) {
     return fmt::format("{}{}{}", row.kind == Kind::AtLeast ? "asks " : "", number(row.demanded), set);
 }
 
-/// Whether a mark stands on the good side.
+/// Whether the requirement is met, or the measurements lie within the bound.
 bool holds(const TheoryRow& row) { return row.margin() >= 1; }
 
 struct Layout {
@@ -120,7 +120,7 @@ void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t i
     }
 }
 
-/// Words in the plot, over its lines and in front of its row's colour.
+/// Writes words in the plot, on a ground in the row's colour that hides the plot's lines.
 void drawWords(SceneBuilder& builder, const std::string& words, Point at, bool striped, const Theme& theme) {
     constexpr double kHalf = 6, kMargin = 4;
     const Box box{at.x - kMargin, at.y - kHalf, builder.width(words, kPlain) + 2 * kMargin, 2 * kHalf};
@@ -129,8 +129,8 @@ void drawWords(SceneBuilder& builder, const std::string& words, Point at, bool s
     builder.label(at, words, kPlain, theme.text2);
 }
 
-/// What limits the statement, below its mark where the row is high enough; why there is no mark in its place, where
-/// there is room.
+/// Writes what limits the statement below its mark, where the row is high enough; or, in place of a missing mark, why
+/// there is none, where there is room.
 void drawNote(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, bool striped,
               const Theme& theme) {
     const std::string why = isSilent(row) ? whySilent(row) : row.caveat;
@@ -141,7 +141,7 @@ void drawNote(SceneBuilder& builder, const TheoryRow& row, const Layout& layout,
     drawWords(builder, builder.elide(why, kPlain, room), at, striped, theme);
 }
 
-/// A filled mark for the current head; hollow at an edge: beyond it. A row without a statement has no marks.
+/// A filled mark for the current head; a hollow one at an edge lies beyond it. A row without a statement has no marks.
 void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
                const Theme& theme) {
     const TheoryRow& row = data.rows[index];
@@ -193,7 +193,7 @@ void drawGridLines(SceneBuilder& builder, const Layout& layout, const Theme& the
 }
 
 void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
-    constexpr double kThreeLabels = 50; // below it those of the ends would lie over the middle one
+    constexpr double kThreeLabels = 50; // in narrower plots the labels of the ends would overlap the middle one
     for (int decade = -6; layout.tickLabels && decade <= 6; decade += decadeStep(layout)) {
         if (decade != 0 && layout.plot.width < kThreeLabels) continue;
         const std::string text = (decade == -6 ? "≤" : decade == 6 ? "≥" : "") + formatShort(std::pow(10, decade));
@@ -210,7 +210,7 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
                  kPlain, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
-/// How many statements of each kind one head has, and how many come true.
+/// How many statements of each kind one head has, and how many hold.
 struct Tally {
     int demands = 0, comparable = 0, met = 0, bounds = 0, within = 0, silent = 0;
     const TheoryRow* widest = nullptr; ///< the demand that is missed by most

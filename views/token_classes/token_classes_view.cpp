@@ -1,5 +1,5 @@
-// What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of
-// all tokens that the pane keeps.
+// Which kinds of tokens a policy prefers: for every class the share of its tokens that each pane keeps, beside the
+// share of all tokens that the pane keeps.
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
@@ -15,7 +15,7 @@ namespace kvscope {
 
 namespace {
 
-/// Classes below this are drawn but name no finding: a share of a handful of tokens is luck.
+/// Classes with fewer tokens are drawn but not named in the finding: a share of a handful of tokens is chance.
 constexpr std::int64_t kEnoughTokens = 10;
 
 ParameterTable makeOptions() {
@@ -85,7 +85,7 @@ Tally tallyOf(const ViewInput& input, const ParameterValues& options) {
 
 constexpr double kLegendHeight = 24, kTickRow = 20, kTitleRow = 16, kProvenance = 16,
                  kTitleHeight = 150;            ///< lower pictures have no title
-constexpr double kLeastBar = 3, kLeastRow = 12; ///< of a name
+constexpr double kLeastBar = 3, kLeastRow = 12; ///< heights; a row holds a name
 const TextStyle kLabel{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10};
 
 struct Layout {
@@ -106,7 +106,7 @@ struct Layout {
     }
 };
 
-/// By how much the panes differ from blind ones in this class, at most.
+/// The largest difference between the share of a pane in this class and the share of a blind policy.
 double farthestFromBlind(const Tally& tally, std::size_t row) {
     double most = 0;
     for (std::size_t pane = 0; pane < tally.panes.size(); ++pane)
@@ -114,7 +114,7 @@ double farthestFromBlind(const Tally& tally, std::size_t row) {
     return most;
 }
 
-/// The rows in order: all, or those that differ most, with a line about the others.
+/// Places the rows in order: all, or those that differ most, with a line about the others.
 void placeRows(Layout& layout, const Tally& tally) {
     const auto panes = static_cast<double>(tally.panes.size());
     const double least = std::max(kLeastRow, panes * kLeastBar + 2), height = layout.frame.plot.height;
@@ -131,7 +131,7 @@ void placeRows(Layout& layout, const Tally& tally) {
     }
     const double line = layout.leftOut > 0 ? kLeastRow : 0;
     layout.rowPitch = layout.down((height - line) / static_cast<double>(std::max<std::size_t>(1, layout.rows.size())));
-    const double between = std::max(2.0, 0.24 * (layout.rowPitch - least + 2)); // rows stand apart where they are high
+    const double between = std::max(2.0, 0.24 * (layout.rowPitch - least + 2)); // high rows have wider gaps
     layout.barPitch = std::max(layout.pixel, layout.down((layout.rowPitch - between) / std::max(1.0, panes)));
     layout.barHeight = layout.barPitch >= kLeastBar + 1 ? layout.barPitch - 1 : layout.barPitch;
     layout.frame.plot.height = layout.rowPitch * static_cast<double>(layout.rows.size()) + line;
@@ -162,7 +162,7 @@ Layout layoutOf(const Tally& tally, const std::vector<LegendEntry>& legend, cons
     return layout;
 }
 
-/// The shares of blind panes, one straight line for all that differ by rounding only.
+/// The shares of blind policies, one straight line for all panes whose shares differ by rounding only.
 void drawBlind(SceneBuilder& builder, const Tally& tally, std::size_t place, const Layout& layout, const Theme& theme) {
     constexpr double kRounding = 0.005;
     const std::size_t row = layout.rows[place], panes = tally.panes.size();

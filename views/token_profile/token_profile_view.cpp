@@ -13,7 +13,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kLane = 15; // height in pixels of the protected tokens' own
+constexpr double kLane = 15; // height in pixels of the protected tokens' lane
 
 enum class ScoreAxis { Linear, Logarithmic, Rank };
 
@@ -25,9 +25,9 @@ struct Profile {
     std::vector<double> heights;     ///< on the axis, of tokens with a score
     double low = 0, high = 1;        ///< of the heights of tokens without protection
     double cutOff = NAN, line = NAN; ///< smallest score that was kept without protection, and its height
-    double cutRank = NAN;            ///< of that token: of equal scores the last one
-    std::int64_t evictedAbove = 0;   ///< evicted tokens at or above it, as where query heads choose for themselves
-    std::int64_t atFoot = 0;         ///< scores that have no logarithm
+    double cutRank = NAN;            ///< rank of that token; of equal scores the last
+    std::int64_t evictedAbove = 0;   ///< evicted tokens at or above it: query heads may choose for themselves
+    std::int64_t atFoot = 0;         ///< scores drawn at the foot of a logarithmic axis
 
     bool isFree(std::size_t token) const { return states[token] != TokenState::Protected; }
 };
@@ -42,7 +42,7 @@ ParameterTable makeOptions() {
                       "the profile's own axis")};
 }
 
-/// Attention scores are never negative, and few are large: on a linear axis all others lie on 0.
+/// Whether few scores are large, as for attention: on a linear axis all others would lie on 0.
 bool isHeavyTailed(const Profile& profile) {
     constexpr float kTowering = 20;
     std::vector<float> free;
@@ -72,7 +72,7 @@ std::vector<double> ranksOf(const std::vector<float>& scores) {
     return ranks;
 }
 
-/// log10 of the scores; what has none, or lies six powers of ten below the best, stands at the foot.
+/// log10 of the scores; a score without a logarithm, or six powers of ten below the best, lies at the foot.
 void setLogarithms(Profile& profile) {
     constexpr double kMostDecades = 6;
     double best = 0, least = INFINITY;
@@ -109,7 +109,7 @@ Profile profileOf(const ViewInput& input, const PaneData& pane, const ParameterV
         low = std::min(low, profile.heights[i]);
         high = std::max(high, profile.heights[i]);
         if (profile.states[i] != TokenState::Kept) continue;
-        if (score >= profile.cutOff) continue; // false while there is none
+        if (score >= profile.cutOff) continue; // false while cutOff is NaN
         profile.cutOff = score;
     }
     const std::vector<double> ranks = ranksOf(profile.scores);
@@ -123,7 +123,7 @@ Profile profileOf(const ViewInput& input, const PaneData& pane, const ParameterV
     return profile;
 }
 
-/// The lane's marks lie at `lane`, of the axis.
+/// Marks in the lane lie at the height `lane` of the axis.
 TokenMarks marksOf(const Profile& profile, double lane) {
     TokenMarks marks;
     marks.states = profile.states;
@@ -204,7 +204,7 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
         ringEntry("evicted " + count(TokenState::Evicted) + gone + sampled, {theme.evicted, 1.2, {}})};
     if (hasLane(profile))
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
-    if (!std::isnan(profile.cutOff)) { // not in the plot: marks lie on both sides of the line
+    if (!std::isnan(profile.cutOff)) { // named here, because marks lie on both sides of the line
         const std::string rank = formatCount(std::llround(profile.cutRank)), score = formatShort(profile.cutOff);
         legend.push_back(lineEntry(profile.evictedAbove == 0
                                        ? fmt::format("rank {}: score ≥ {} stays", rank, score)
@@ -216,7 +216,7 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
     return legend;
 }
 
-/// The whole profile with the lane above it. Of a zoomed one the heights are shown only where they are of this axis.
+/// The whole profile with the lane above it. A zoomed range keeps its heights only where they suit this axis.
 Viewport::Range rangeOf(const Profile& profile, const Viewport& viewport) {
     const double span = profile.high - profile.low, margin = std::max(0.06 * span, 1e-9),
                  lane = hasLane(profile) ? 0.14 * span : 0;
@@ -283,7 +283,7 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         const Profile profile = profileOf(input, *activePane(input), options);
         if (std::isnan(profile.cutOff)) return "No token is kept for its score: protection fills the budget";
-        // How much of the first half is among the kept: policies that follow recency show it here.
+        // How many kept tokens lie in the first half: few if the policy follows recency.
         const std::size_t half = profile.scores.size() / 2;
         const auto keptUntil = [&](auto end) { return std::count_if(profile.states.begin(), end, isKept); };
         const auto early = keptUntil(profile.states.begin() + static_cast<std::ptrdiff_t>(half)),

@@ -31,7 +31,7 @@ private:
     Box boxOf(TokenIndex t) const {
         return {m_origin.x + m_strip.layout.left[t], m_origin.y, m_strip.layout.width[t], kStripLead};
     }
-    /// After the session's cut, or after that of the pane shown alone: a recorded list has its own.
+    /// Whether a token lies after the session's cut, or that of the pane shown alone: a recorded list has its own cut.
     bool unseen(TokenIndex t) const {
         return t >= m_strip.input.cut.token || (m_strip.mode == StripMode::State && !m_strip.activeStates.empty() &&
                                                 m_strip.activeStates[t] == TokenState::AfterCut);
@@ -144,7 +144,7 @@ private:
 
 bool isBlank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-/// Whether a line may break before the token as between words: white space lies before it, or begins it.
+/// Whether a line may break before the token as between words: white space ends the token before or begins it.
 std::vector<bool> wordStarts(const TokenTable& tokens) {
     std::vector<bool> starts(tokens.ids.size(), true);
     for (std::size_t t = 1; t < starts.size(); ++t) {
@@ -208,7 +208,7 @@ void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& tr
     const auto rows = static_cast<std::int64_t>(std::max(1.0, track.height));
     const std::int64_t lines = std::max<std::int64_t>(1, strip.layout.lineCount());
     std::vector<std::int64_t> kept(static_cast<std::size_t>(rows), 0), all(kept), chosen(kept);
-    // Of few lines each fills several rows of pixels; of many several share one.
+    // Few lines fill several rows of pixels each; of many lines, several share a row.
     const auto eachRow = [&](std::int64_t line, auto&& use) {
         const std::int64_t begin = line * rows / lines, end = std::max(begin + 1, (line + 1) * rows / lines);
         for (std::int64_t row = begin; row < std::min(end, rows); ++row) use(static_cast<std::size_t>(row));

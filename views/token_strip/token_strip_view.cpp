@@ -78,7 +78,7 @@ StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const
     return strip;
 }
 
-/// Of what no policy sees; none where nothing follows the cut.
+/// The entry for tokens that no policy sees; none where nothing follows the cut.
 std::vector<LegendEntry> unseenEntry(const StripScene& strip) {
     const bool isOwn = strip.mode == StripMode::State && strip.active;
     const std::int64_t seen = isOwn ? strip.active->result->visible : strip.input.cut.token;
@@ -133,7 +133,7 @@ double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
     return x + builder.label({x, y}, "best", kSmall, strip.theme.text2);
 }
 
-/// The legend of the scores with their colours behind its first entry. Returns its right end.
+/// The legend of the scores, with the colours of the ranks after its first entry. Returns its right end.
 double drawScoreLegend(SceneBuilder& builder, const StripScene& strip, std::vector<LegendEntry> legend, double width) {
     constexpr double kRanks = kRankBar + 76, kEdge = 24; // with its words
     const std::vector<LegendEntry> unseen = unseenEntry(strip);
@@ -206,7 +206,7 @@ public:
         builder.pushClip(text);
         for (std::int64_t line = first; line < layout->lineCount(); ++line) {
             const double y = text.y + 4 + static_cast<double>(line - first) * kStripLead;
-            if (line > first && y + kStripLead > text.bottom()) // of letters cut in two nothing can be read
+            if (line > first && y + kStripLead > text.bottom()) // letters cut in half cannot be read
                 break;
             drawStripLine(builder, strip, line, {kStripGutter, y});
             drawStripCut(builder, strip, line, {kStripGutter, y});
@@ -257,8 +257,8 @@ public:
         });
     }
 
-    /// The cut goes to the token under the pointer, over which its handle lies itself. The scroll bar brings the lines
-    /// at the pointer's place to the middle.
+    /// The cut goes to the token under the pointer, which the handle itself covers. The scroll bar brings the lines at
+    /// the pointer's place to the middle.
     std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene& scene, PickId handle,
                                            Point at) const override {
         if (handle == kScrollBar) return scrolledTo(scene, at);

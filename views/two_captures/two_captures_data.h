@@ -19,7 +19,7 @@ struct TwoCapturesData : ViewData {
         std::int64_t visible = 0; ///< tokens before the cut
     };
     struct Head {
-        std::int32_t layer = 0, head = 0; ///< of the query heads or the KV heads, as `perQueryHead`
+        std::int32_t layer = 0, head = 0; ///< `head`: query head or KV head, by `perQueryHead`
         double first = 0, second = 0;     ///< NaN: no number there
     };
     struct Pane {

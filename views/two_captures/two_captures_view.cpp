@@ -39,7 +39,7 @@ ParameterTable makeOptions() {
 
 std::string signedText(double value) { return (value > 0 ? "+" : "") + formatShort(value); }
 
-/// Of a head that a recorded list leaves out it is not known.
+/// A dash where the number is not known: a recorded list may leave out the head.
 std::string keptText(double tokens) { return std::isnan(tokens) ? "–" : formatCount(std::llround(tokens)); }
 
 std::string numberText(double value) { return std::isnan(value) ? "–" : formatShort(value); }
@@ -144,7 +144,7 @@ private:
     bool m_withKept;
 };
 
-/// A mark per head: across its number on the first capture, up that on the second.
+/// A mark per head: its number on the first capture along x, on the second along y.
 PlotFrame drawHeads(SceneBuilder& builder, const ViewInput& input, const TwoCapturesData& data, const Box& area,
                     const Viewport& viewport) {
     double low = 0, high = 0;
@@ -158,7 +158,7 @@ PlotFrame drawHeads(SceneBuilder& builder, const ViewInput& input, const TwoCapt
     SubPlot plot(viewport, area, axis, axis);
     plot.frame.x.title = "1, " + data.first.name;
     plot.frame.y.title = "2, " + data.second.name;
-    const double side = std::min(plot.frame.plot.width, plot.frame.plot.height); // so that the diagonal is one
+    const double side = std::min(plot.frame.plot.width, plot.frame.plot.height); // equal scales on both axes
     plot.frame.plot.width = plot.frame.plot.height = side;
     const Theme& theme = themeOf(viewport.theme);
     plot.open(builder, theme);

@@ -22,10 +22,10 @@ ParameterTable makeOptions() {
                       Stage::Features, "What the variants are compared with.", source)};
 }
 
-/// In low docks two, for which one entry may have to go.
+/// Whether the dock is low: the legend then has two rows instead of three, and may lose an entry.
 bool isLow(const Viewport& viewport) { return viewport.height < 200; }
 
-/// With no label cut.
+/// Whether no label is cut.
 bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewport) {
     const auto inOne = [&](auto begin, auto end) {
         return legendRows({begin, end}, viewport.width - 28, 2, *viewport.text) == 1;
@@ -48,7 +48,7 @@ std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& v
     return legend;
 }
 
-/// The rail under a point, for which the list's index is the pick; null beside the rails.
+/// The rail under a point; its pick is the index of its list. Null beside the rails.
 const RectangleItem* railAt(const VariantDiffData& data, const Scene& scene, Point at) {
     for (const Drawable& item : scene.items)
         if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Cell &&
@@ -58,7 +58,7 @@ const RectangleItem* railAt(const VariantDiffData& data, const Scene& scene, Poi
     return nullptr;
 }
 
-/// Lists of sinks and recents alone, for the end of the sentence.
+/// Names lists that hold sinks and recents alone, for the end of the sentence.
 std::string nothingWords(const VariantDiffData& data) {
     std::vector<std::string> labels;
     for (const VariantList& list : data.lists)

@@ -33,13 +33,13 @@ inline const TextStyle kVariantTitle{FontFace::Interface, 12, FontWeight::SemiBo
 /// Room of one list in the picture.
 struct VariantRow {
     Box rail;
-    std::vector<std::string> why;    ///< lines below the rail: the causes, of the reference its summary
+    std::vector<std::string> why;    ///< lines below the rail: the causes, for the reference its summary
     std::vector<std::string> tokens; ///< lines below those: the changed tokens
 };
 
 struct VariantLayout {
     Box plot;         ///< all rails' horizontal extent and the full height of the lists
-    double names = 0; ///< width of the names left of the rails; 0: they stand above them, with numbers
+    double names = 0; ///< width of the names left of the rails; 0: the names stand above, with numbers
     bool tickLabels = true, axisTitle = true;
     std::vector<VariantRow> rows;
     std::size_t notShown = 0; ///< lists without a row, counted below the others

@@ -1,4 +1,4 @@
-// Texts and height of a row per variant: everything where there is room; the names are dropped last.
+// Texts and height of a row per variant: everything where there is room; names and rails always.
 #include "core/metrics/fidelity.h"
 #include "views/scene/axes.h"
 #include "views/variant_diff/variant_facts.h"

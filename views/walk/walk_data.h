@@ -10,8 +10,8 @@
 
 namespace kvscope {
 
-/// The balancing walks of one KV head and one round (blocked BalanceKV) or level of a tree (streaming), and what fair
-/// coins would have made of the same kernels.
+/// The balancing walks of one KV head and one round (blocked BalanceKV) or level of a tree (streaming), and the band of
+/// fair coins on the same kernels.
 struct WalkData : ViewData {
     std::string policy;     ///< id of the policy that is shown
     std::string source;     ///< "B  BalanceKV, paper", or the stand-in in words
@@ -26,10 +26,10 @@ struct WalkData : ViewData {
     struct Walk {
         const BalanceWalkLog* log = nullptr; ///< in `log`
         CoinBand band;                       ///< empty without coins
-        /// M pooled to at most 512 x 512 cells, the entry of largest size in each; empty where it was not computed.
+        /// M pooled to at most 512 x 512 cells by the entry of largest magnitude; empty where M was not computed.
         std::vector<float> kernel;
         std::int64_t side = 0; ///< cells
-        double range = 0;      ///< of the colours: 99.5 % of the entries off the diagonal are smaller in size
+        double range = 0;      ///< of the colours: 99.5 % of the entries off the diagonal have a smaller magnitude
     };
     std::vector<Walk> walks; ///< ascending by place; only the chosen one where one was chosen
     int coinRuns = 0;

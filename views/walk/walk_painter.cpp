@@ -159,7 +159,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const Box& plot = rows.quadratic.plot;
     const TextStyle label{FontFace::Monospace, 10};
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
-    double above = INFINITY; // the label before
+    double above = INFINITY; // height of the label before
     for (const Tick& tick :
          linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
         const double y = rows.quadratic.toPixels(0, tick.value).y;
@@ -196,7 +196,7 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
             HorizontalAlign::Right);
 }
 
-/// Signs so far along the top: filled +, hollow -.
+/// Signs so far along the top: + in the upper row, - in the lower row.
 void paintSignRail(SceneBuilder& b, const WalkPicture& p, const Box& map) {
     const double slot = map.width / static_cast<double>(p.now.size());
     for (std::int64_t step = 0; step < p.now.steps; ++step) {

@@ -52,10 +52,10 @@ struct WalkPicture {
 };
 
 /// Three rows over one axis of steps: y^T eta / (c R^2) between the lines at +-1, signs, and Q_j against fair coins.
-/// Sets the scene's plot; the marks answer with pick Cell.
+/// Sets the scene's plot, over all of which the pick is Cell 0.
 void paintWalk(SceneBuilder& builder, const WalkPicture& picture);
 
-/// The colours of a kernel matrix: about 0, as far as its range unless another was chosen.
+/// The colours of a kernel matrix: centred at 0, up to the walk's `range` unless another range was chosen.
 class KernelScale final : public ColourScale {
 public:
     KernelScale(const WalkData::Walk& walk, const ParameterValues& options);

@@ -55,7 +55,7 @@ std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, cons
     return legend;
 }
 
-/// Names the upper line where there is room: low plots have no axis title.
+/// Names the line of the upper row in the legend where there is room: low plots have no axis title.
 void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const Theme& theme) {
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
     std::vector<LegendEntry> longer = legend;
@@ -165,7 +165,7 @@ public:
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
                                                    const ParameterValues& options) const override {
         if (options.choice("show") != "kernel" || !whyNoPicture(input, options).empty()) return nullptr;
-        const WalkNow now = walkNow(*dataAs<WalkData>(input), input.cursor); // of data that the input holds
+        const WalkNow now = walkNow(*dataAs<WalkData>(input), input.cursor); // the input keeps its data alive
         return now.walk && !now.walk->kernel.empty() ? std::make_unique<const KernelScale>(*now.walk, options)
                                                      : nullptr;
     }
