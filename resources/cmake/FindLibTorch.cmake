@@ -6,7 +6,7 @@ set(kvscope_cache $ENV{XDG_CACHE_HOME})
 if(NOT kvscope_cache)
   set(kvscope_cache $ENV{HOME}/.cache)
 endif()
-foreach(kept LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY) # a cache that was emptied is no find
+foreach(kept LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY) # forgets files that were removed since
   if(${kept} AND NOT EXISTS ${${kept}})
     unset(${kept} CACHE)
   endif()

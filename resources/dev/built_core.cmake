@@ -1,4 +1,4 @@
-# The core's libraries as another build folder holds them (KVSCOPE_CORE_BUILD), for modules of several Pythons from one core.
+# The core's libraries from another build folder (KVSCOPE_CORE_BUILD): modules of several Pythons share one core.
 set(archives)
 foreach(part run calibration lists metrics policies engine/cpu engine capture parameters base/json base)
   string(REPLACE "/" "_" name ${part})

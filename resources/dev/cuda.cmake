@@ -1,8 +1,8 @@
-# Finds nvcc and switches the CUDA language on; sets KVSCOPE_CUDA. Looked for: CMAKE_CUDA_COMPILER, CUDACXX, CUDA_HOME,
+# Finds nvcc and switches the CUDA language on; sets KVSCOPE_CUDA. Looks in CMAKE_CUDA_COMPILER, CUDACXX, CUDA_HOME,
 # the PATH, /usr/local/cuda, and what resources/dev/cuda_toolkit.sh fetched. No GPU is needed to compile kernels.
 option(KVSCOPE_USE_CUDA "Build the CUDA kernels when nvcc is found" ON)
 # 90a: Hopper with warpgroup products. 100: data-centre Blackwell, 10.0 and 10.3. The dev preset compiles for 80 alone,
-# which newer GPUs compile again.
+# whose PTX the driver compiles again for newer GPUs.
 set(KVSCOPE_CUDA_ARCHITECTURES "80;89-real;90a-real;100-real;120-real" CACHE STRING
     "Architectures to compile kernels for; native: that of the GPU in this machine")
 set(KVSCOPE_CUDA OFF)
@@ -27,7 +27,7 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 
 set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
-# 9.0 as the driver names it (gpu_report.sh), or an older build folder: only 90a has warpgroup products.
+# The driver (gpu_report.sh) and older build folders say 90, but only 90a has warpgroup products.
 string(REGEX REPLACE "(^|;)90(;|-|$)" "\\190a\\2" KVSCOPE_CUDA_ARCHITECTURES "${KVSCOPE_CUDA_ARCHITECTURES}")
 set(CMAKE_CUDA_ARCHITECTURES ${KVSCOPE_CUDA_ARCHITECTURES})
 include(CheckLanguage)

@@ -1,6 +1,6 @@
 # Writes a C++ source that holds text files as string literals, so that the program needs no file at run time.
 # cmake -DOUTPUT=x.cpp -DHEADER=a/b.h -DFUNCTION=name -DFILES=a.md|b.json -P embed_text.cmake
-# FUNCTION(stem) returns the text of the file with that stem, or nothing.
+# FUNCTION(stem) returns the text of the file with that stem, or an empty text.
 string(REPLACE "|" ";" files "${FILES}")
 set(cases "")
 foreach(file ${files})

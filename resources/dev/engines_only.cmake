@@ -1,5 +1,5 @@
-# The engines and their checkers without Qt, HDF5 and the program. Where a package is missing too, the CUDA kernels and
-# gpu-check alone: they need nothing but nvcc and the C++ compiler.
+# The engines and their checkers without Qt, HDF5 and the program. If one of their packages is missing too, the CUDA
+# kernels and gpu-check alone, which need nothing but nvcc and the C++ compiler.
 set(missing)
 foreach(need IN ITEMS fmt:libfmt-dev TBB:libtbb-dev Eigen3:libeigen3-dev Spectra:libspectra-dev CLI11:libcli11-dev)
   string(REPLACE ":" ";" need ${need})

@@ -2,9 +2,9 @@
 # Builds the fuzz targets with Clang, libFuzzer and the address and undefined-behaviour sanitizers, and runs each, as
 # many at a time as there are processors.
 # Usage: resources/dev/fuzz.sh [SECONDS each] [TARGET...] (default 60 seconds, all; tests/fuzz/CMakeLists.txt names them).
-# New inputs are kept in build/fuzz/corpus, findings in build/fuzz/findings. Ends with 1 after a finding and prints what
-# was reported, and a small input whole.
-# KVSCOPE_FUZZ_SEED takes the same course again.
+# New inputs are kept in build/fuzz/corpus, findings in build/fuzz/findings. After a finding, prints what was
+# reported and the input if it is small, and ends with 1.
+# KVSCOPE_FUZZ_SEED repeats a run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-60}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the GPU engine on the machine at hand and writes one report: every primitive against its oracle in exact and fast
 # arithmetic, kept lists CPU = CUDA, times against the targets, compute-sanitizer. Nothing is measured without a GPU.
-# Builds the engines alone (no Qt, HDF5 or display); what a missing library takes away is said by name and the rest goes on:
+# Builds the engines alone (no Qt, HDF5 or display). What a missing library switches off is named, and the rest goes on:
 # with nvcc, g++ and cmake alone the kernels are checked and timed by themselves. No network is needed where LibTorch is
 # installed (KVSCOPE_LIBTORCH=/path of site-packages or of an unpacked LibTorch; else python3's torch is taken) and
 # nvcc too; what is missing is fetched unless KVSCOPE_TORCH=skip.
@@ -53,7 +53,7 @@ fi
         echo "no GPU: engine $engine"
 } >"$report"
 
-# A named LibTorch, python3's own, or the one in the cache, fetched when it is missing. Prints its folder; nothing: none.
+# Prints the folder of a named LibTorch or of python3's own; else, without CMAKE_PREFIX_PATH, fetches one for CMake.
 libtorch() {
     if [ -n "${KVSCOPE_LIBTORCH:-}" ]; then
         echo "$KVSCOPE_LIBTORCH"

@@ -18,8 +18,8 @@ if(TARGET kvscope_torch)
   install(TARGETS kvscope_torch DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvscope COMPONENT torch OPTIONAL)
 endif()
 
-# The installed program prints its own manual page and completion. The Python tools travel as an archive, because pip
-# writes into the folder that it installs from.
+# The installed program prints its own manual page and completion. The Python tools are installed as an archive, because
+# pip writes into the folder that it installs from.
 install(CODE "
   set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
   function(printed file)
@@ -39,7 +39,7 @@ install(CODE "
   execute_process(COMMAND gzip -9nf \"\${to}/${share}/kvscope_tools.tar\" COMMAND_ERROR_IS_FATAL ANY) # no time inside
 " COMPONENT program)
 
-# The libraries that a package names are those of one distribution, which its version therefore says: 0.1.0-1~debian12.
+# A package depends on the libraries of one distribution, so its version names the distribution: 0.1.0-1~debian12.
 set(revision 1)
 if(EXISTS /etc/os-release)
   file(STRINGS /etc/os-release os REGEX "^(ID|VERSION_ID)=")

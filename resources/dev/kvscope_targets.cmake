@@ -11,12 +11,12 @@ target_compile_options(kvscope_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wall
   $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${KVSCOPE_WARNINGS_AS_ERRORS}>>:-Werror>)
 if(KVSCOPE_SANITIZE)
   target_compile_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -fno-omit-frame-pointer)
-  # Compressed: a dozen static test programs, each with the debug lines of all that it links.
+  # Compressed, because each of a dozen static test programs holds the debug lines of everything that it links.
   target_link_options(kvscope_flags INTERFACE -fsanitize=${KVSCOPE_SANITIZE} -Wl,--compress-debug-sections=zlib)
 endif()
 
-# kvscope_sanitize_unoptimised(): for the current folder, whose code computes little. GCC 12 takes up to twice as long at -O1 as
-# at -O0 to compile a source with the sanitizers' checks.
+# kvscope_sanitize_unoptimised(): -O0 in sanitizer builds of the current folder, whose code computes little. GCC 12
+# takes up to twice as long at -O1 as at -O0 to compile a source with the sanitizers' checks.
 macro(kvscope_sanitize_unoptimised)
   if(KVSCOPE_SANITIZE)
     add_compile_options(-O0)
@@ -43,7 +43,7 @@ function(kvscope_library name)
   endif()
 endfunction()
 
-# The headers that the base has precompiled. Sanitizer builds, like Clang's, do without, so that no source lacks an include.
+# Uses the headers that kvscope_base precompiles. Sanitizer builds, like Clang's, do not, and so find missing includes.
 function(kvscope_reuse_headers name)
   if(NOT KVSCOPE_SANITIZE)
     target_precompile_headers(${name} REUSE_FROM kvscope_base)
@@ -64,7 +64,7 @@ function(kvscope_tests prefix)
   endforeach()
   list(REMOVE_ITEM sources ${windows})
   set(headers REUSE_FROM kvscope_test_support)
-  if(ARG_GUI) # <QtTest> is longer then
+  if(ARG_GUI) # <QtTest> includes more then
     set(headers PRIVATE ${KVSCOPE_TEST_HEADERS})
   endif()
   kvscope_test_program(${prefix}_tests ${prefix} SOURCES ${sources} LIBRARIES ${ARG_UNPARSED_ARGUMENTS} HEADERS ${headers})
@@ -75,7 +75,7 @@ function(kvscope_tests prefix)
   endif()
 endfunction()
 
-# Parsing <QtTest> is two thirds of what a test takes to compile; optimising it fully would be a sixth.
+# Parsing <QtTest> is two thirds of a test's compile time; full optimisation would be a sixth.
 set(KVSCOPE_TEST_HEADERS <QtTest> <algorithm> <array> <cmath> <functional> <map> <memory> <optional> <string> <vector>)
 function(kvscope_compile_test name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -118,7 +118,7 @@ endfunction()
 
 # Windows on one display take the keyboard from each other. Under the thread sanitizer they are left out: Qt, Mesa and D-Bus are
 # not instrumented, so what they order between threads looks like a race. The workbench, the scheduler and the runner behind
-# the window have tests without one, which are watched.
+# the window have tests without a window, which run under the sanitizer.
 function(kvscope_window_tests name)
   get_target_property(tests ${name} KVSCOPE_TESTS)
   kvscope_display_tests(${tests})
@@ -127,17 +127,18 @@ function(kvscope_window_tests name)
   endif()
 endfunction()
 
-# kvscope_display_tests(TEST...): what holds for tests of windows.
+# kvscope_display_tests(TEST...): properties of tests that show windows.
 function(kvscope_display_tests)
   set_tests_properties(${ARGV} PROPERTIES RESOURCE_LOCK display)
-  # The desktop's theme stays away, and nothing starts a bus: a child that hangs under the address sanitizer (see Probe).
+  # Without D-Bus the desktop's theme has no effect, and nothing starts a bus, a child process that hangs under the
+  # address sanitizer (see Probe in core/capture/h5_probe.h).
   set_property(TEST ${ARGV} APPEND PROPERTY ENVIRONMENT "DBUS_SESSION_BUS_ADDRESS=disabled:")
   if(KVSCOPE_SANITIZE MATCHES thread)
     set_tests_properties(${ARGV} PROPERTIES DISABLED TRUE)
   endif()
 endfunction()
 
-# kvscope_test_conditions(TEST...): how long they may run, and what the sanitizers are told.
+# kvscope_test_conditions(TEST...): time limits and options of the sanitizers.
 function(kvscope_test_conditions)
   set(timeout 300)
   if(KVSCOPE_SANITIZE)

@@ -2,7 +2,7 @@
 # Fetches LibTorch (the PyPI wheel torch 2.11.0) into the per-user cache, where CMake finds it and every clone shares it.
 # An environment of the Python tests with the same version is used as it is. Without a network: exit code 77, one line.
 # Usage: resources/dev/libtorch.sh [fetch | fetch-gpu] (default fetch; fetch-gpu adds the CUDA libraries, 2.7 GB).
-# KVSCOPE_TORCH=skip says so at once.
+# KVSCOPE_TORCH=skip: exit code 77 at once.
 set -euo pipefail
 version=2.11.0
 kind=${1:-fetch}

@@ -42,8 +42,8 @@ for plugin in platforms/libqxcb platforms/libqoffscreen platforms/libqminimal xc
     cp "$plugins/$plugin.so" "$top/lib/plugins/$plugin.so"
 done
 
-# glibc is the machine's. What fits its drivers, its fonts and its compiler is taken from it, too, and from if-missing
-# only where it has none: a server, for one.
+# glibc is the machine's. Libraries that must fit its drivers, fonts and compiler are taken from it, too, and from
+# if-missing only where it has none, as on a server.
 machines='^(libGL.*|libOpenGL|libEGL|libdrm|libgbm|libX11|libX11-xcb|libxcb|libXau|libXdmcp|libbsd|libmd|libfontconfig|libfreetype|libexpat|libz|libstdc\+\+|libgcc_s)\.so\.'
 never='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv)\.so\.'
 find "$top/lib/plugins" -name '*.so' -exec ldd "$build/bin/kvscope" {} + | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |

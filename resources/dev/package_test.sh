@@ -28,7 +28,7 @@ fresh() {
     echo force-unsafe-io >"$roots/$2/etc/dpkg/dpkg.cfg.d/in-memory"
     chroot "$roots/$2" useradd --create-home reader
 }
-# within NAME COMMANDS: as root in it; with a process table, since the program finds itself by it.
+# within NAME COMMANDS: runs commands as root in a root, with /proc mounted, by which the program finds itself.
 within() {
     unshare --mount --pid --fork bash -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" &&
         { [ -z "$2" ] || { mkdir -p "$0/opt/packages" && mount --bind "$2" "$0/opt/packages"; }; } &&
@@ -72,7 +72,7 @@ COMMANDS
     cp "$roots/$1/home/reader/shown.png" "$3"
 }
 
-# The answers of the model that comes along, by the tools that come along. $1 root, $2 program, $3 its share folder
+# Answers of the packaged model, by the packaged tools. $1 root, $2 program, $3 its share folder
 live() {
     within "$1" 'apt-get install -qq --no-install-recommends python3 >/dev/null'
     reading "$1" <<COMMANDS

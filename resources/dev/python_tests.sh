@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Formats (checks only), types and tests resources/python, at both ends of the supported range of Transformers.
+# Checks the format and the types of resources/python and tests it, at both ends of the supported range of Transformers.
 # The environment (torch and all, some 5 GB) lies in a per-user cache and is shared by every clone with the same
-# requirements. Exit code 77 and one line: it cannot be installed here. KVSCOPE_PYTHON=skip says so at once.
+# requirements. Where it cannot be installed: exit code 77 and one line. KVSCOPE_PYTHON=skip does the same at once.
 # Usage: resources/dev/python_tests.sh [newest | oldest | style | papers [FILE] | moves | reference | environment]
 # (default: the first four). environment makes the environment alone. moves is the live worker under
 # KVSCOPE_SLIDER_MOVES moves of a slider.
-# papers compares what the program writes with loops from the papers' text (tests/papers), of one file or of all.
+# papers compares what the program writes with loops from the papers' text (tests/papers), in one file or in all.
 # reference compares with kvpress itself; its environment is made only when KVSCOPE_REFERENCE=install asks for it.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -18,7 +18,8 @@ key=$(cat "$tools/requirements-test.txt" "$tools/requirements-oldest.txt" | sha2
 home=${XDG_CACHE_HOME:-$HOME/.cache}/kvscope/python-$key
 mkdir -p "$home" 2>/dev/null || skip "$home cannot be written"
 
-# One installer at a time, which holds the lock (descriptor 9) until the function returns; a marker says that an environment is whole, another that it could not be made within the hour.
+# One installer at a time, which holds the lock (descriptor 9) until the function returns. One marker file says that an
+# environment is whole, another that an attempt to make it failed within the last hour.
 install_environment() {
     flock 9
     [ ! -e "$home/whole" ] || return 0
@@ -36,7 +37,7 @@ install_environment() {
 install_environment 9>"$home/lock" >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-test.txt (log: $home/log)"
 
 part=${1:-all}
-# The reference's own packages, laid over the other environment by a .pth file: half a gigabyte less than torch once more.
+# The reference's own packages; a .pth file adds those of the other environment, so that torch is not installed twice.
 install_reference() {
     flock 9
     [ ! -e "$home/reference/whole" ] || return 0
@@ -66,7 +67,7 @@ if [ "$part" = newest ] || [ "$part" = all ]; then
     "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider
 fi
 if [ "$part" = oldest ] || [ "$part" = all ]; then
-    # What depends on Transformers' insides, with the presses of kvpress, which needs this version; the rest is the same code.
+    # The tests of what depends on Transformers' internals, and of presses, since kvpress needs this version.
     PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
         tests/test_architectures.py tests/test_capture_file.py tests/test_check_press.py tests/test_describe.py \
         tests/test_live.py tests/test_live_exact.py tests/test_live_importance.py tests/test_live_speed.py \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt (and packages_PRESET.txt) that are missing, fetches nanobind, and when told
-# to LibTorch and the environment of the Python tests, then configures and builds.
-# Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu | ""] [TARGET...]
+# Installs the Debian packages of packages.txt (and packages_PRESET.txt) that are missing, fetches nanobind and, when
+# told to, LibTorch and the environment of the Python tests, then configures and builds.
+# Asks no questions. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu | ""] [TARGET...]
 # (default release, fetches nothing, builds everything).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -27,7 +27,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     { "${as_root[@]}" apt-get update -qq && install "${missing[@]}"; } ||
         { echo "Not root and no sudo, or no network. Install these packages first: ${missing[*]}" >&2; exit 1; }
 fi
-# Each for itself: nothing stops over a package that the build can do without, or that is part of another one here.
+# One by one, without stopping at a failure: the build can do without these, and some are part of another package here.
 for name in "${optional[@]}"; do
     [ -z "$(apt-cache madison "$name" || true)" ] || install "$name" || echo "Left out: $name, which could not be installed"
 done

@@ -72,11 +72,11 @@ rm -rf "$work/raw"
 ls -l "$work/dist"
 [ -n "$test" ] || exit 0
 
-# The program draws the figures of the tests and is what lists are compared with.
+# The program draws the figures of the tests, and its lists are the reference.
 export KVSCOPE_PROGRAM=${KVSCOPE_PROGRAM:-$root/build/release/bin/kvscope}
 for python in "${pythons[@]}"; do
     echo "Testing in $("$python" --version)"
-    cd "$work" # the folder before is removed
+    cd "$work" # the current folder is removed below
     rm -rf "$work/fresh"
     "$python" -m venv "$work/fresh"
     "$work/fresh/bin/pip" install -q --no-index --no-deps --find-links "$work/dist" kvscope
