@@ -77,7 +77,7 @@ private slots:
         QCOMPARE(filesOf(""), std::vector<std::string>{});
         QCOMPARE(filesOf(" ; ;"), std::vector<std::string>{});
         QCOMPARE(filesOf("a b.h5; /x/c.h5 ;d"), (std::vector<std::string>{"a b.h5", "/x/c.h5", "d"}));
-        const std::vector<std::string> odd = {"a;b.h5", ";;c", "d\\", "\\e\\\\;"};
+        const std::vector<std::string> odd = {"a;b.h5", ";;c", "d\\", "\\e\\\\;", " f ", "  g  h  "};
         QCOMPARE(filesText({"a;b.h5", "c"}), std::string("a\\;b.h5;c"));
         QCOMPARE(filesOf(filesText(odd)), odd);
     }

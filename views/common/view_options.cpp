@@ -10,21 +10,27 @@
 
 namespace kvscope {
 
+namespace {
+constexpr std::string_view kEscaped = ";\\ "; // by a backslash, in the name of a file
+} // namespace
+
 std::vector<std::string> filesOf(std::string_view text) {
     std::vector<std::string> files;
     std::string name;
+    std::size_t length = 0; // of the name without the blanks at its end
     const auto endName = [&] {
-        const std::size_t first = name.find_first_not_of(' ');
-        if (first != std::string::npos) files.push_back(name.substr(first, name.find_last_not_of(' ') + 1 - first));
-        name.clear();
+        name.resize(std::exchange(length, 0));
+        if (!name.empty()) files.push_back(std::exchange(name, {}));
     };
-    for (; !text.empty(); text.remove_prefix(1)) {
-        const bool isEscaped = text.starts_with("\\;") || text.starts_with("\\\\");
-        if (isEscaped) text.remove_prefix(1); // the backslash
-        if (text.front() == ';' && !isEscaped)
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool isEscaped = text[i] == '\\' && i + 1 < text.size() && kEscaped.find(text[i + 1]) != kEscaped.npos;
+        const char c = text[isEscaped ? ++i : i];
+        if (c == ';' && !isEscaped) {
             endName();
-        else
-            name += text.front();
+        } else if (c != ' ' || isEscaped || !name.empty()) {
+            name += c;
+            if (c != ' ' || isEscaped) length = name.size();
+        }
     }
     endName();
     return files;
@@ -34,9 +40,10 @@ std::string filesText(const std::vector<std::string>& files) {
     std::string text;
     for (const std::string& file : files) {
         if (!text.empty()) text += ';';
-        for (const char c : file) {
-            if (c == ';' || c == '\\') text += '\\';
-            text += c;
+        for (std::size_t i = 0; i < file.size(); ++i) {
+            const bool isInside = i > 0 && i + 1 < file.size();
+            if (kEscaped.find(file[i]) != kEscaped.npos && !(file[i] == ' ' && isInside)) text += '\\';
+            text += file[i];
         }
     }
     return text;
