@@ -17,9 +17,8 @@ inline constexpr const char *kTableFileUnit = "CSV file", *kCaptureFilesUnit = "
 inline constexpr const char* kPaneUnit = "pane";
 ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,
                          std::string source);
-/// The files of a text "FILE;FILE", without blanks about the names and without empty ones. In a name "\;" is a
-/// semicolon,
-/// "\\" a backslash, and "\ " a blank that stays.
+/// The files of a text "FILE;FILE", without blanks about the names and without empty names. In a name "\;" is a
+/// semicolon, "\\" a backslash, and "\ " a blank that stays.
 std::vector<std::string> filesOf(std::string_view text);
 std::string filesText(const std::vector<std::string>& files); ///< filesOf reads it back
 /// The sequential colour maps.
