@@ -29,9 +29,11 @@ public:
             "FILE.csv instead of the captures' rows: retention, quality (or nll_full, nll_compressed), "
             "nll_context, context, policy, variant");
         m_command->add_flag("--proxy", m_proxy, "attention-output fidelity of the captures instead of measured losses");
-        m_command->add_option("--k", m_k, "a curvature instead of a fit; below 0: can be compressed");
+        m_command->add_option("--k", m_k, "a curvature instead of a fit; below 0: the context can be compressed");
         m_command->add_option("--tau", m_tau, "quality to keep, NLL(full) / NLL(compressed)")->capture_default_str();
-        m_command->add_option("--weight", m_weight, "w: how much a curve above a point weighs (1 to 20)")
+        m_command
+            ->add_option("--weight", m_weight,
+                         "w: how much more a curve above a point weighs than one below it (1 to 20)")
             ->capture_default_str();
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }

@@ -123,9 +123,8 @@ std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) 
 
 void RunOptions::refuseBudgetAlone() const {
     if (retentionText.empty() && budgetText.empty()) return;
-    throw Error({"a budget is given and no policy that it would be of",
-                 retentionText.empty() ? "--budget" : "--retention",
-                 "Name policies with --policy; what is shown without them has a budget of its own"});
+    throw Error({"a budget is given, but no policy to use it", retentionText.empty() ? "--budget" : "--retention",
+                 "Name policies with --policy; a session or a recorded list has a budget of its own"});
 }
 
 std::vector<PolicySpec> RunOptions::specs() const {

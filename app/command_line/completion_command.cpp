@@ -275,8 +275,8 @@ std::string manualPage(const CLI::App& app) {
                             optionsText(*command));
         if (!command->get_footer().empty()) text += ".PP\n" + roff(command->get_footer()) + "\n";
     }
-    return text + ".SH EXIT STATUS\n0: done; 2: a user or a file caused an error, which one sentence names; 130: "
-                  "stopped.\nNothing is half\\-written.\n";
+    return text + ".SH EXIT STATUS\n0: done; 1: an unexpected failure; 2: a user or a file caused an error, which one "
+                  "sentence names; 130 or 143: stopped by Ctrl+C or SIGTERM.\nNothing is half\\-written.\n";
 }
 
 class ManCommand final : public Command {

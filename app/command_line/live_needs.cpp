@@ -27,8 +27,8 @@ void LiveNeeds::addTo(CLI::App& command) {
         ->check(CLI::Range(1, 1 << 20));
     command
         .add_option("--gradient", m_steps,
-                    "also predict that rise for each policy and head, from so many gradients; 1: that with the full "
-                    "cache; 12 is a good number")
+                    "also predict that rise for each policy and head, from this many gradients; 1: only the gradient "
+                    "with the full cache; 12 is a good number")
         ->check(CLI::Range(1, 1024));
 }
 

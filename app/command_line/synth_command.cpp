@@ -30,7 +30,7 @@ public:
                          "share of the common direction in a key's squared length, 0 up to 1")
             ->capture_default_str();
         m_command->add_flag("--no-rope", m_noRope, "do not rotate queries and keys");
-        m_command->add_option("--q-window", m_spec.queryWindow, "store only the last so many queries; 0: all")
+        m_command->add_option("--q-window", m_spec.queryWindow, "store only this many of the last queries; 0: all")
             ->capture_default_str();
         m_command->add_option("--dtype", m_type, "bf16, f16 or f32")
             ->type_name("{bf16,f16,f32}")

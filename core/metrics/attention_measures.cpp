@@ -256,7 +256,7 @@ std::vector<MeasureEntry> attentionMeasures() {
          denominatorError},
         {{"retained_mass", "Retained attention mass", Mass, "",
           "Σ of p_ji over what j still attends to: kept tokens, all from the cut to j, which nothing evicts, and an "
-          "attention sink. Not 0 where nothing is kept. ‖z − a‖ = (1 − it) · ‖evicted tokens' output − z‖ where "
+          "attention sink. Not 0 where nothing is kept. ‖z − a‖ = (1 − mass) · ‖evicted tokens' output − z‖ where "
           "nothing is weighted or moved. Of a weighted list (BalanceKV, SubGen) the tokens whose values are kept.",
           PerQuery, LargerIsBetter},
          retainedMass},
@@ -273,7 +273,8 @@ std::vector<MeasureEntry> attentionMeasures() {
           PerQuery, Neither, Nothing, Layer},
          entropy},
         {{"effective_tokens", "Effective tokens attended to", ExactAttention, "tokens",
-          "e^entropy of the exact attention, its perplexity: so many tokens with equal shares have the same entropy.",
+          "e^entropy of the exact attention, its perplexity: this many tokens with equal weights have the same "
+          "entropy.",
           PerQuery, Neither, Nothing, Layer},
          effectiveTokens},
         {{"sink_mass", "Sink mass", ExactAttention, "",

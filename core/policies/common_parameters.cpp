@@ -59,7 +59,7 @@ ParameterTable blockRows() {
                       Stage::Features, "Where the blocks are cut (K3). Equal when the block divides the budget.",
                       "KeyDiff 2.4; kvpress BlockPress"),
             tokensRow("decode_tokens", "Decoded tokens", "", {0, maxTokens, 0}, Stage::Features,
-                      "So many of the last tokens before the cut are processed as if decoded, after the prompt.",
+                      "This many of the last tokens before the cut are processed as if decoded, after the prompt.",
                       "KeyDiff, appendix E"),
             tokensRow("decode_block", "Decode block", "", {1, maxTokens, 1}, Stage::Features,
                       "Tokens between two evictions while decoding.", "KeyDiff 2.4: 1")};

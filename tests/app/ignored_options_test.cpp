@@ -30,8 +30,8 @@ private slots:
     }
     void aBudgetNeedsAPolicy() {
         QFETCH(QStringList, command);
-        expectRefused(command + QStringList{"--retention", "0.2"}, "no policy that it would be of (--retention)");
-        expectRefused(command + QStringList{"--budget", "4"}, "no policy that it would be of (--budget)");
+        expectRefused(command + QStringList{"--retention", "0.2"}, "no policy to use it (--retention)");
+        expectRefused(command + QStringList{"--budget", "4"}, "no policy to use it (--budget)");
         expectDone(command);
     }
 

@@ -64,7 +64,7 @@ ParameterTable makeOptions() {
               "marks, and where more than 20,000 lie in the range (fewer in a small picture) their density; zoom in "
               "for marks"},
              {"density", "density", "evicted tokens counted in cells, a 200th of the range a side; many kept ones too"},
-             {"marks", "marks", "every kept token; of a crowd of evicted ones every so many-th"}},
+             {"marks", "marks", "every kept token; of a crowd of evicted ones only every n-th"}},
             Stage::Select, "How many tokens are drawn.", marks),
         flagRow("retained_only", "Kept tokens only", false, Stage::Select,
                 "Hides evicted tokens, so that only what is left is seen.", marks),

@@ -40,7 +40,7 @@ ParameterTable needleParameters() {
                 "Protected when the mean product with the block is at most this, in units of the mean ||k||² (B17).",
                 "BalanceKV code: 0"),
         integerRow("needle_dilation", "Dilation", "", "tokens", {0, 64, 25}, Stage::Select,
-                   "So many tokens on each side of a needle are protected too; the paper does not mention it (B17).",
+                   "This many tokens on each side of a needle are protected too; the paper does not mention it (B17).",
                    "BalanceKV code: 25")};
 }
 
@@ -129,10 +129,10 @@ ParameterTable balanceStreamParameters() {
         integerRow("batch", "Batch", "t", "tokens", {16, 4096, 256}, Stage::Select,
                    "Tokens of a leaf of the trees; the last incomplete batch stays exact.",
                    "BalanceKV Theorem 3.1: only up to constants"),
-        integerRow(
-            "levels", "Levels", "T", "levels", {0, 8, 2}, Stage::Select,
-            "Merges until a set is left alone: C^T is never reduced and grows with n. 0: exact but for erased values.",
-            "BalanceKV Algorithm 4: log2(n/t)"),
+        integerRow("levels", "Levels", "T", "levels", {0, 8, 2}, Stage::Select,
+                   "How often a set is merged and halved: C^T is never reduced and grows with n. 0: exact but for "
+                   "erased values.",
+                   "BalanceKV Algorithm 4: log2(n/t)"),
         choiceRow("steps", "Step size",
                   {{"theory", "30 ln(m/δ)", "c of Algorithm 2, m the size of the node's input"},
                    {"manual", "c", "c as given"},

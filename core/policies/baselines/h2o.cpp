@@ -23,7 +23,7 @@ ParameterTable ownParameters() {
         choiceRow("accumulate", "Accumulated as",
                   {{"sum", "Sum", "favours old tokens, which more queries have seen"},
                    {"mean", "Mean", "over the queries that see the token; favours recent ones with few samples"}},
-                  Stage::Combine, "What is made of the attention of all queries at or after the token (L1).",
+                  Stage::Combine, "How the attention from all queries at or after the token is combined (L1).",
                   "H2O: sum; kvpress ObservedAttention: mean"),
         choiceRow("mask", "Mask",
                   {{"causal", "Causal", "a query sees the tokens up to its own"},

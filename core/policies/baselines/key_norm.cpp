@@ -11,10 +11,10 @@ namespace {
 
 ParameterTable ownParameters() {
     return {integerRow("skip_layers", "Layers left alone", "", "layers", {0, 1024, 0}, Stage::Select,
-                       "The first so many layers of the model keep everything; the budget is that of the others.",
+                       "This many of the model's first layers keep everything; the budget is that of the others.",
                        "l2compress: a list, empty by default; the paper leaves the first two alone"),
             integerRow("only_above", "Only above", "", "tokens", {0, 1 << 20, 0}, Stage::Select,
-                       "A cache of at most so many tokens keeps everything.", "l2compress: 2,048")};
+                       "A cache of at most this many tokens keeps everything.", "l2compress: 2,048")};
 }
 
 PolicyCard makeCard() {

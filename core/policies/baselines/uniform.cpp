@@ -23,7 +23,7 @@ ParameterTable drawParameters() {
                   "equally often (B13).",
                   "BalanceKV 4.1: sampling; code: sign sort"),
         integerRow("draw_block", "Sign block", "B", "tokens", {1, 1024, 128}, Stage::Select,
-                   "Sign sort: the first token of each block of so many gets +1 without a draw (B13).",
+                   "Sign sort: the first token of each block of this length gets +1 without a draw (B13).",
                    "BalanceKV scripts: 128"),
         flagRow("reweight", "Reweight", false, Stage::Select,
                 "Each drawn token counts for all that it was drawn from: weight n / N in numerator and denominator, so "

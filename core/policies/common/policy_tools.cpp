@@ -48,7 +48,7 @@ ParameterSpec groupRuleParameter(std::string help, std::string source) {
     return choiceRow("group_rule", "Query heads of a group",
                      {{"mean", "Mean", "kvpress, KeyDiff's runs"},
                       {"sum", "Sum", "compactor-vllm; ranks as the mean"},
-                      {"max", "Maximum", "the keenest query head decides"}},
+                      {"max", "Maximum", "the largest score of any query head counts"}},
                      Stage::Combine, std::move(help), std::move(source));
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 ParameterSpec skipRow(std::string id, std::string label, std::string source) {
     return tokensRow(std::move(id), std::move(label), "", {0, 4096, 0}, Stage::Features,
-                     "So many tokens take no part in the scores: leverage, chunks and z-scores are those of the "
+                     "This many tokens take no part in the scores: leverage, chunks and z-scores are those of the "
                      "others. They show the largest score; protect them if they are to be kept for certain (C10).",
                      std::move(source));
 }
@@ -107,9 +107,9 @@ ParameterTable selectionRows() {
                       {{"all", "Tokens times heads", "the budget counts every token"},
                        {"vllm", "compactor-vllm", "round(r (n − first − last) heads), the protected ones included"}},
                       Stage::Select,
-                      "compactor-vllm counts the protected tokens in the budget but not in what it is a share of, so "
-                      "less than r is kept (C9). Its formula is used for a budget in fractions: at r = 1 everything is "
-                      "kept, and tokens are kept as they are given.",
+                      "compactor-vllm counts the protected tokens in the budget, which is a share of the other tokens, "
+                      "so less than r is kept (C9). Its formula is used for a budget that is a fraction: at r = 1 "
+                      "everything is kept, and a budget in tokens is kept as given.",
                       "compactor-vllm 8bbac3a"),
             integerRow("page", "Page", "", "tokens", {1, 1024, 1}, Stage::Select,
                        "Of a joint choice: every head is filled up to a multiple of this with its next best tokens, "

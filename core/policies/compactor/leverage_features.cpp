@@ -47,7 +47,7 @@ ParameterTable centringRows() {
                     "with a column of ones is the centred one plus 1/n.",
                     "kvpress: the whole sequence; compactor-vllm: every token chunk"),
             tokensRow("token_chunk", "Token chunk", "", {0, 1 << 20, 0}, Stage::Features,
-                      "Leverage among so many tokens at a time; 0: among all. Centred chunks of k + 1 tokens or fewer "
+                      "Leverage within chunks of this many tokens; 0: of all. Centred chunks of k + 1 tokens or fewer "
                       "are flat: every token has 1 − 1/L (C3).",
                       "Paper and kvpress: none; compactor-vllm 512, its RULER script 2048")};
 }

@@ -35,11 +35,11 @@ ParameterTable ownParameters() {
                   "used and the realised storage is reported.",
                   "SubGen Algorithm 1; quantile and search: this program's", "δ"),
         realRow("delta_quantile", "Quantile", "", {0, 1, 0.05, 0.01}, Stage::Features,
-                "Share of the pairwise distances (of up to 512 evenly spaced keys of the head) that delta is above.",
+                "Share of the pairwise distances (of up to 512 evenly spaced keys of the head) that lie below delta.",
                 "this program's: a slider that means the same for every model"),
         realRow("delta", "Given radius", "δ", {0, 1000, 10}, Stage::Features,
-                "Radius of a cluster, in the units of the keys. The clusterability of the theorem calls the diameter "
-                "so (S3).",
+                "Radius of a cluster, in the units of the keys. The theorem's clusterability uses the same letter for "
+                "the diameter (S3).",
                 "SubGen Algorithm 1; no published value"),
         integerRow("cluster_slots", "Samples per cluster", "t", "slots", {1, 256, 4}, Stage::Select,
                    "Uniform samples, with replacement, that every cluster keeps for the denominator.",
