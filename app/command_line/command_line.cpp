@@ -267,7 +267,8 @@ void checkWindowFile(const std::string& path) {
 
 /// Whether the first word is a command of resources/python, which a newcomer may try here; says so on stderr.
 bool isPythonCommand(const std::string& word) {
-    static const std::set<std::string> commands = {"capture", "check-press", "describe", "evaluate", "scores"};
+    static const std::set<std::string> commands = {"capture",  "check-press", "describe",
+                                                   "evaluate", "parquet",     "scores"};
     if (!commands.contains(word) || std::filesystem::exists(word)) return false;
     std::string tools = findResource("kvscope_tools.tar.gz"); // of an installed program
     if (tools.empty()) tools = "resources/python";

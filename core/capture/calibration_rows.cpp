@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/json/json_text.h"
 #include "core/capture/h5.h"
+#include "core/capture/import/imported_capture.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,7 +51,7 @@ CalibrationRows readRows(const h5::File& file, const std::string& policy, const 
 
 std::vector<CalibrationRows> readCalibration(const std::string& capturePath) {
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(capturePath, ignored)) return {};
+    if (!std::filesystem::is_regular_file(capturePath, ignored) || isTensorFile(capturePath)) return {};
     const h5::File file = h5::File::openForReading(capturePath);
     std::vector<CalibrationRows> all;
     if (!file.exists(kRoot) || !file.isGroup(kRoot)) return all;

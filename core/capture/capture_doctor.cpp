@@ -130,13 +130,21 @@ void checkAgainstModel(const CaptureInfo& info, Findings& findings) {
                             "They are part of every softmax; the CPU computes these layers on all engines"});
 }
 
+CaptureFinding findingOf(const Error& error) {
+    return {Severity::Error, error.parts().sentence, error.parts().place, error.parts().remedy};
+}
+
 void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
     if (!capture.info().hasStoredHash) return;
-    if (capture.computeHash(checkpoint) == capture.info().hash)
-        findings.push_back({Severity::Ok, "the hash is that of the data", "capture_hash", {}});
-    else
-        findings.push_back({Severity::Error, "the hash is not that of the data", "capture_hash",
-                            "The file was changed after it was captured; capture it again"});
+    try {
+        if (capture.computeHash(checkpoint) == capture.info().hash)
+            findings.push_back({Severity::Ok, "the hash is that of the data", "capture_hash", {}});
+        else
+            findings.push_back({Severity::Error, "the hash is not that of the data", "capture_hash",
+                                "The file was changed after it was captured; capture it again"});
+    } catch (const Error& error) {
+        findings.push_back(findingOf(error));
+    }
 }
 
 /// Compares the stored unrotated keys, rotated forward, with the stored rotated ones.
@@ -180,7 +188,7 @@ void readAll(const CaptureReader& capture, const Checkpoint& checkpoint, Finding
             checkRotation(capture, layers[i], silent, findings);
             ++sound;
         } catch (const Error& error) {
-            findings.push_back({Severity::Error, error.parts().sentence, error.parts().place, error.parts().remedy});
+            findings.push_back(findingOf(error));
         }
     }
     if (sound == layers.size())

@@ -153,7 +153,9 @@ public:
 
 private:
     StoredRows storedRows(const LayerInfo& layer, TensorRole role) const {
-        return {m_file, layerPath(layer.layer, tensorName(role, layer, m_info.numTokens)), m_info.numTokens};
+        std::string name = layerPath(layer.layer, tensorName(role, layer, m_info.numTokens));
+        if (role == TensorRole::Queries && !m_file->exists(name)) name = layerPath(layer.layer, "q_window"); // of all
+        return {m_file, name, m_info.numTokens};
     }
 
     HostTensor keysRotatedBack(const LayerInfo& layer, const Checkpoint& checkpoint) const {

@@ -1,6 +1,7 @@
 // Broken captures: each is a sound one with one thing wrong, made here. Every sentence must say what is wrong, where,
 // and what to do, because it is all that the user sees. Files that kill the HDF5 library: hostile_capture_test.
 #include "core/base/error.h"
+#include "core/capture/capture_doctor.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
@@ -252,6 +253,21 @@ private slots:
                [](hid_t file) { H5Lcreate_hard(file, "tokens", file, "tokens/again", H5P_DEFAULT, H5P_DEFAULT); });
         const auto capture = openCapture(path);
         QCOMPARE(refusal([&] { capture->computeHash({}); }).sentence, std::string("groups are nested too deeply"));
+        const auto findings = examineCapture(*capture, {.readEverything = true}, {});
+        QVERIFY(std::ranges::any_of(findings, [](const CaptureFinding& finding) {
+            return finding.severity == Severity::Error && finding.what == "groups are nested too deeply";
+        }));
+    }
+
+    void aWindowMayHoldAllQueries() {
+        const std::string path = sound();
+        const LayerIndex first(0);
+        const HostTensor queries = openCapture(path)->read(first, TensorRole::Queries, {});
+        change(path,
+               [](hid_t file) { H5Lmove(file, "layers/00/q", file, "layers/00/q_window", H5P_DEFAULT, H5P_DEFAULT); });
+        const auto capture = openCapture(path);
+        QCOMPARE(capture->info().layers[0].queryCount, std::int64_t{64});
+        QCOMPARE(capture->read(first, TensorRole::Queries, {}).data, queries.data);
     }
 };
 

@@ -71,6 +71,15 @@ private slots:
         }
     }
 
+    // Distances to centres after the first 8,192 are not stored.
+    void picksTheSameBehindTheStoredDistances() {
+        const naive::Block keys = randomKeys(77, 1, 8400, 2);
+        const GreedyCenters run = m_engine->greedyCenters(upload(*m_engine, keys), centres(8350, {5}), {})[0];
+        const naive::Centers expected = naive::greedyCenters(keys, 0, 8350, 5);
+        QCOMPARE(asInts(run.order), expected.order);
+        QCOMPARE(asInts(run.centre), expected.cell);
+    }
+
     // Keys 0, 1, 10: start at 0, then 10, then 1; radii 10, 1, 0.
     void handExample() {
         const naive::Block keys{1, 3, 1, {0, 1, 10}};

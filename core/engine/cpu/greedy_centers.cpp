@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -16,7 +17,8 @@ namespace kvscope::cpu {
 
 namespace {
 
-constexpr std::int64_t kReportEvery = 64; // picks
+constexpr std::int64_t kReportEvery = 64;    // picks
+constexpr std::size_t kMostPaired = 1 << 13; // centres with stored distances: 134 MB a head
 
 /// Orders the farthest row first; ties: the lower row.
 struct Bound {
@@ -77,19 +79,25 @@ public:
 private:
     void rememberCentre(TokenIndex row) {
         const float* key = m_keys + std::int64_t{row} * m_depth;
+        m_centres.insert(m_centres.end(), key, key + m_depth);
         const std::size_t before = m_between.size();
+        if (before == kMostPaired) return;
         std::vector<float> between(before);
         m_kernels.floatDistances(m_centres.data(), std::ssize(m_between), m_depth, key, between.data());
         for (std::size_t centre = 0; centre < before; ++centre) m_between[centre].push_back(between[centre]);
         m_between.emplace_back();
-        m_centres.insert(m_centres.end(), key, key + m_depth);
     }
 
     /// The next centre from `from` on that may be nearer to the row than centre `own` (`nearer`), or that cannot be.
+    /// Centres whose distance to `own` is not stored may be nearer.
     std::int32_t next(std::int32_t own, std::int32_t from, std::int32_t end, double fourTimes, bool nearer) const {
-        const float* between = m_between[own].data() - own - 1;
-        while (from < end && isFarther(between[from], fourTimes) == nearer) ++from;
-        return from;
+        const auto paired = static_cast<std::int32_t>(m_between.size());
+        if (own < paired) {
+            const float* between = m_between[own].data() - own - 1;
+            for (const std::int32_t stored = std::min(end, paired); from < stored; ++from)
+                if (isFarther(between[from], fourTimes) != nearer) return from;
+        }
+        return nearer ? from : end;
     }
 
     /// Whether the squared distance in double, of which `squared` is the float, is certainly at least `nearest`. False
@@ -153,7 +161,7 @@ private:
     GreedyCenters& m_state;
     std::vector<float> m_centres; // contiguous, so that a row is compared with missed centres in one sweep
     std::vector<float> m_missed;
-    std::vector<std::vector<float>> m_between; ///< of each centre: squared distances to later centres
+    std::vector<std::vector<float>> m_between; ///< of the first kMostPaired centres: squared distances to later ones
     std::priority_queue<Bound> m_bounds;
 };
 
