@@ -1,6 +1,5 @@
 // Tensors of other programs read as captures: the same numbers whatever the container and the order of axes, refusals
 // that name file, tensor and remedy, and files damaged at random, which must be refused or read but never crash.
-#include "core/capture/calibration_rows.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/rope.h"
 #include "core/capture/widen.h"
@@ -85,7 +84,6 @@ private slots:
         QCOMPARE(capture->info().layers[1].queryCount, 0);
         QVERIFY(capture->info().notes.find("no queries") != std::string::npos);
         QCOMPARE(capture->tokens().textOf(3), " #3");
-        QVERIFY(readCalibration(capture->info().path).empty()); // such files hold none
     }
 
     void readsNpzStoredAndDeflated() {

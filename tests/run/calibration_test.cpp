@@ -74,7 +74,7 @@ private slots:
         QVERIFY(std::abs(rows.rows[1].compressedNll - 0.441052) < 1e-6);
         QCOMPARE(*rows.cut, 995);
         QCOMPARE(rows.tool, std::string("kvpress 0.5.5"));
-        QVERIFY(readCalibration("random-1-100.memory").empty());
+        QVERIFY(readCalibration("random-1-100.memory").empty() && readCalibration(file("k.npz", "no HDF5")).empty());
     }
 
     void brokenRowsAreNamed() {
