@@ -96,6 +96,7 @@ bool needsOnlySamples(const QStringList& words) {
     static const QStringList kAlone = {"policies", "measures", "views"}; // the others' names alone are no commands
     static const QRegularExpression kPlaceholder(R"re(^[A-Z_]{3,}|^\[|\.\.\.|cuda|scores\.h5)re");
     if (words.size() == 1) return kAlone.contains(words.front());
+    if (words.size() == 2 && words.front() == "schema") return true;
     return kCommands.contains(words.value(0)) && words.filter(kPlaceholder).isEmpty() &&
            (words.front() == "synth" || words.contains("--help") || words.contains("--list") ||
             words.filter("sample_data/").size() > 0);
@@ -141,6 +142,7 @@ private slots:
         QVERIFY2(outcome.code == 0, command.toUtf8() + "\n" + outcome.error);
         const qsizetype out = words.indexOf("--out") + 1;
         const QByteArray drawn = out > 0 ? program.content(words[out]) : QByteArray();
+        QVERIFY2(out == 0 || words[out] == "-" || !drawn.isEmpty(), command.toUtf8());
         if (const QString carried = commandOf(drawn); !carried.isEmpty() && wordsOf(carried) != words) {
             const Program::Outcome again = program.run(wordsOf(carried));
             QVERIFY2(again.code == 0, carried.toUtf8() + "\n" + again.error);
@@ -231,13 +233,16 @@ private slots:
     /// What the manual says about files and options of the repository is there.
     void namedFilesExist() {
         const QRegularExpression path(R"re(`((?:resources|core|views|app|tests|sample_data)/[A-Za-z0-9_/.-]+))re");
+        int files = 0;
         for (const QString& page : pages()) {
             auto found = path.globalMatch(textOf(kManual + page));
             while (found.hasNext()) {
                 const QString named = found.next().captured(1);
+                ++files;
                 QVERIFY2(QFile::exists(kRoot + "/" + named), qPrintable(page + ": " + named));
             }
         }
+        QVERIFY2(files > 12, qPrintable(QString::number(files)));
     }
 };
 
