@@ -1,6 +1,7 @@
 // Opens the sample captures that live in the repository and holds what the reader says against what the files state.
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
+#include "tests/support/larger_error.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -74,7 +75,7 @@ private slots:
         for (std::size_t a = 1; a < 400; ++a)
             for (std::size_t b = a + 1; b < 400; ++b)
                 for (std::size_t c = 0; ids[a] == ids[b] && c < 64; ++c) {
-                    worst = std::max(worst, std::fabs(double(pre.data[a * 64 + c]) - pre.data[b * 64 + c]));
+                    worst = testing::larger(worst, std::fabs(double(pre.data[a * 64 + c]) - pre.data[b * 64 + c]));
                     largest = std::max(largest, std::fabs(double(pre.data[a * 64 + c])));
                 }
         // The rotated keys were rounded to 8 significant bits, so two copies differ by up to that of the pair's length.

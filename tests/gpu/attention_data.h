@@ -3,6 +3,7 @@
 #include "core/engine/requests.h"
 #include "gpu/kernels/attention_call.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/larger_error.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,8 +33,7 @@ inline double largestError(const std::vector<float>& got, const std::vector<floa
     for (const float x : expected) top = std::max(top, std::abs(double{x}));
     for (std::size_t i = 0; i < got.size() && i < expected.size(); ++i) {
         const double error = std::abs(double{got[i]} - expected[i]);
-        const double relative = error == 0 ? 0 : error / (std::abs(double{expected[i]}) + share * top);
-        worst = relative <= worst ? worst : std::isnan(relative) ? std::numeric_limits<double>::infinity() : relative;
+        worst = testing::larger(worst, error == 0 ? 0 : error / (std::abs(double{expected[i]}) + share * top));
     }
     return worst;
 }

@@ -2,6 +2,7 @@
 // multiples of 16 bytes, gaps between heads, NaN rows, pieces, the stop word; in whatever order threads run.
 #include "gpu/kernels/leverage.h"
 #include "tests/gpu/kernel_data.h"
+#include "tests/support/larger_error.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -67,13 +68,14 @@ struct Leveraged {
                 }
             for (std::int64_t c = 0; c < k && call.means; ++c) {
                 for (std::int64_t i = 0; i < n; ++i) x[std::size_t(i * k + c)] -= mean[std::size_t(c)];
-                most = std::max(most, double(std::abs(mean[std::size_t(c)] - means[std::size_t(head * k + c)])));
+                most = testing::larger(most, double(std::abs(mean[std::size_t(c)] - means[std::size_t(head * k + c)])));
             }
             for (std::int64_t a = 0; a < k; ++a)
                 for (std::int64_t b = 0; b < k; ++b) {
                     long double sum = 0;
                     for (std::int64_t i = 0; i < n; ++i) sum += x[std::size_t(i * k + a)] * x[std::size_t(i * k + b)];
-                    most = std::max(most, double(std::abs(sum - grams[std::size_t((head * k + a) * k + b)])) / n);
+                    const double gram = grams[std::size_t((head * k + a) * k + b)];
+                    most = testing::larger(most, double(std::abs(sum - gram)) / double(n));
                 }
             for (std::int64_t i = 0; i < n; ++i) {
                 long double square = 0;
@@ -84,7 +86,7 @@ struct Leveraged {
                     square += sum * sum;
                 }
                 const float score = scores[std::size_t(head * n + i)];
-                most = std::max(most, double(std::abs(square - score) / (1 + square)) * 1e-6);
+                most = testing::larger(most, double(std::abs(square - score) / (1 + square)) * 1e-6);
             }
         }
         return most;

@@ -3,6 +3,7 @@
 #include "gpu/engine_factory.h"
 #include "tests/bench/engine_check/engine_case.h"
 #include "tests/parity/torch_offer.h"
+#include "tests/support/larger_error.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -32,7 +33,7 @@ naive::Block headOf(const naive::Block& rows, std::int64_t head) {
 double worst(const std::vector<float>& a, const std::vector<float>& b) {
     if (a.size() != b.size()) return 1;
     double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+    for (std::size_t i = 0; i < a.size(); ++i) most = testing::larger(most, std::abs(double{a[i]} - double{b[i]}));
     return most;
 }
 
