@@ -5,6 +5,8 @@
 #include "app/study/makers/view_data_maker.h"
 #include "tests/app/answer_context.h"
 #include "tests/support/cpu_runner.h"
+#include "tests/support/error_message.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 #include "views/answer_needs/answer_needs_data.h"
 
@@ -138,12 +140,7 @@ private slots:
         const ViewDataMaker& maker = *makerFor(viewById("answer_needs"));
         int partial = 0;
         const auto made = [&](const char* spec) {
-            RunRequest run;
-            run.capture = capture;
-            run.policy = PolicySpec::parse(spec);
-            run.budget = *run.policy.budget;
-            run.cut = request.cut;
-            request.panes = {PaneRequest{run, {}}};
+            request.panes = {PaneRequest{runRequest(capture, spec, std::to_string(kCut)), {}}};
             partial = 0;
             return std::dynamic_pointer_cast<const AnswerNeedsData>(
                 maker.make(runner, request, {}, [&](const auto&) { ++partial; }));
@@ -186,18 +183,8 @@ private slots:
             request.cut = Cut::resolve(cut, *capture);
             request.options = ParameterValues(view.card().options);
             request.options.setText("quantity", "answer_rise");
-            RunRequest run;
-            run.capture = capture;
-            run.policy = PolicySpec::parse("keydiff@20t");
-            run.budget = *run.policy.budget;
-            run.cut = request.cut;
-            request.panes = {PaneRequest{run, {}}};
-            try {
-                makerFor(view)->make(runner, request, {}, [](const auto&) {});
-            } catch (const Error& error) {
-                return QString::fromStdString(error.what());
-            }
-            return QString();
+            request.panes = {PaneRequest{runRequest(capture, "keydiff@20t", cut), {}}};
+            return errorText([&] { makerFor(view)->make(runner, request, {}, [](const auto&) {}); });
         };
         QCOMPARE(risesAt("61"), QString());
         for (const auto& [cut, said] :
@@ -208,12 +195,7 @@ private slots:
     void whereNothingCanBeAsked() {
         const LayerRunner runner = testing::cpuRunner(1);
         const auto why = [&](const std::shared_ptr<const CaptureReader>& capture) {
-            try {
-                AnswerNeeds(runner, capture);
-            } catch (const Error& error) {
-                return QString::fromStdString(error.what());
-            }
-            return QString();
+            return errorText([&] { AnswerNeeds(runner, capture); });
         };
         QVERIFY(why(contextWith(true)).contains("there is none behind a capture"));
         const FakeWorker fake(contextWith(false).get());

@@ -7,6 +7,7 @@
 #include "core/run/calibrated_budget.h"
 #include "tests/app/answer_context.h"
 #include "tests/support/cpu_runner.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 #include "views/calibration/calibration_data.h"
 #include "views/calibration/calibration_picture.h"
@@ -29,12 +30,7 @@ struct Live {
         capture = opened(fake, mode);
     }
     PaneRequest pane(const char* spec, const char* cut = "61") const {
-        RunRequest run;
-        run.capture = capture;
-        run.policy = PolicySpec::parse(spec);
-        run.budget = *run.policy.budget;
-        run.cut = Cut::resolve(cut, *capture);
-        return {run, {}};
+        return {runRequest(capture, spec, cut), {}};
     }
     CalibrationViewData shown(std::vector<const char*> specs, const char* cut = "61") const {
         ViewDataRequest request;

@@ -11,6 +11,7 @@
 #include "core/capture/synthetic_capture.h"
 #include "core/run/record_results.h"
 #include "tests/app/manual_workbench.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QDir>
@@ -95,12 +96,9 @@ class ScreenAndPaperTest : public QObject {
     /// The list of a policy as a file, made with a cut of its own.
     std::string recorded(const Workbench& bench, const std::string& policy, const std::string& cut) const {
         Session session = bench.session();
-        RunRequest run;
-        run.capture = bench.capture();
+        RunRequest run = runRequest(bench.capture(), policy, cut);
+        run.policy.budget.reset();
         run.layer = session.layer;
-        run.policy = PolicySpec::parse(policy);
-        run.budget = *std::exchange(run.policy.budget, {});
-        run.cut = Cut::resolve(cut, *bench.capture());
         const auto result = bench.runner().run(run, {});
         RecordFilter filter;
         filter.withScores = true;

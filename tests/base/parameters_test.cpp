@@ -1,6 +1,7 @@
 // Parameter values: what is refused, with which words, and that texts read back identically.
 #include "core/base/error.h"
 #include "core/parameters/parameters.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -36,15 +37,6 @@ std::shared_ptr<const ParameterTable> sampleTable() {
     return std::make_shared<const ParameterTable>(table);
 }
 
-QString refusal(const std::function<void()>& act) {
-    try {
-        act();
-    } catch (const Error& error) {
-        return QString::fromUtf8(error.what());
-    }
-    return "not refused";
-}
-
 } // namespace
 
 class ParametersTest : public QObject {
@@ -73,8 +65,8 @@ private slots:
         QCOMPARE(values.text("file"), std::string("a, \"b\".h5:/x"));
         QVERIFY(!values.isDefault("file"));
         QCOMPARE(values.key(Stage::Features), std::string("file=\"a, \\\"b\\\".h5:/x\""));
-        QVERIFY(refusal([&] { values.setText("file", ""); }).contains("an empty text"));
-        QVERIFY(refusal([&] { values.setText("file", "a\nb"); }).contains("control character"));
+        QVERIFY(errorText([&] { values.setText("file", ""); }).contains("an empty text"));
+        QVERIFY(errorText([&] { values.setText("file", "a\nb"); }).contains("control character"));
         QCOMPARE(values.text("file"), std::string("a, \"b\".h5:/x")); // a refused text changes nothing
         values.reset("file");
         QVERIFY(values.isDefault("file"));
@@ -85,7 +77,7 @@ private slots:
         QVERIFY(values.table().empty());
         QVERIFY(!values.has("lambda"));
         QCOMPARE(values.key(Stage::Select), std::string());
-        QVERIFY(refusal([&] { (void)values.real("lambda"); }).contains("There is none"));
+        QVERIFY(errorText([&] { (void)values.real("lambda"); }).contains("There is none"));
     }
 
     void readsText() {
@@ -161,16 +153,16 @@ private slots:
         QFETCH(QString, message);
         ParameterValues values(sampleTable());
         const ParameterValues before = values;
-        QCOMPARE(refusal([&] { values.setText(id.toStdString(), text.toStdString()); }), message);
+        QCOMPARE(errorText([&] { values.setText(id.toStdString(), text.toStdString()); }), message);
         QVERIFY(values == before);
     }
 
     void refusesNumbersLikeTexts() {
         ParameterValues values(sampleTable());
-        QVERIFY(refusal([&] { values.set("lambda", std::nan("")); }).startsWith("'not a number'"));
-        QVERIFY(refusal([&] { values.set("window", 2.5); }).contains("whole number"));
-        QVERIFY(refusal([&] { values.set("anchor", 3); }).contains("Known: mean"));
-        QVERIFY(refusal([&] { values.set("pool_width", 6); }).contains("steps of 2"));
+        QVERIFY(errorText([&] { values.set("lambda", std::nan("")); }).startsWith("'not a number'"));
+        QVERIFY(errorText([&] { values.set("window", 2.5); }).contains("whole number"));
+        QVERIFY(errorText([&] { values.set("anchor", 3); }).contains("Known: mean"));
+        QVERIFY(errorText([&] { values.set("pool_width", 6); }).contains("steps of 2"));
         values.set("lambda", std::numeric_limits<double>::denorm_min());
         QVERIFY(values.real("lambda") > 0);
     }

@@ -5,6 +5,7 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -59,15 +60,6 @@ template <class T> void setRoot(const std::string& path, const char* name, T val
     writer.close();
 }
 
-Error::Parts refusal(const std::function<void()>& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        return error.parts();
-    }
-    return {.sentence = "accepted", .place = {}, .remedy = {}, .path = {}};
-}
-
 } // namespace
 
 class BrokenCaptureTest : public QObject {
@@ -89,7 +81,7 @@ class BrokenCaptureTest : public QObject {
         QVERIFY(!found.remedy.empty());
     }
     void expectRefused(const std::string& path, const std::string& sentence, const std::string& place) {
-        expect(path, refusal([&] { openCapture(path); }), sentence, place);
+        expect(path, errorParts([&] { openCapture(path); }), sentence, place);
     }
 
 private slots:
@@ -219,7 +211,7 @@ private slots:
         path = sound();
         replace(path, "layers/00/v", std::vector<std::int32_t>(2 * 64 * 16), {2, 64, 16});
         const auto capture = openCapture(path);
-        expect(path, refusal([&] { capture->read(LayerIndex(0), TensorRole::Values, {}); }),
+        expect(path, errorParts([&] { capture->read(LayerIndex(0), TensorRole::Values, {}); }),
                "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", "layers/00/v");
     }
 
@@ -231,7 +223,7 @@ private slots:
             keys[(1 * 64 + 37) * 16 + 5] = bad;
             replace(path, "layers/01/k", keys, {2, 64, 16});
             const auto capture = openCapture(path);
-            expect(path, refusal([&] { capture->read(LayerIndex(1), TensorRole::Keys, {}); }),
+            expect(path, errorParts([&] { capture->read(LayerIndex(1), TensorRole::Keys, {}); }),
                    std::string(word) + " in head 1, token 37", "layers/01/k");
         }
     }
@@ -252,7 +244,7 @@ private slots:
         change(path,
                [](hid_t file) { H5Lcreate_hard(file, "tokens", file, "tokens/again", H5P_DEFAULT, H5P_DEFAULT); });
         const auto capture = openCapture(path);
-        QCOMPARE(refusal([&] { capture->computeHash({}); }).sentence, std::string("groups are nested too deeply"));
+        QCOMPARE(errorParts([&] { capture->computeHash({}); }).sentence, std::string("groups are nested too deeply"));
         const auto findings = examineCapture(*capture, {.readEverything = true}, {});
         QVERIFY(std::ranges::any_of(findings, [](const CaptureFinding& finding) {
             return finding.severity == Severity::Error && finding.what == "groups are nested too deeply";

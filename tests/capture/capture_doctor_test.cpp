@@ -67,17 +67,18 @@ private slots:
     void equalScalingsAreSaidOnce() {
         auto capture = sound();
         for (LayerInfo& layer : capture->captureInfo.layers) layer.scaling = 0.5;
-        std::vector<std::string> notes;
-        for (const CaptureFinding& finding : examineCapture(*capture, {}, {}))
-            if (finding.place == "layers/*/scaling") notes.push_back(finding.what);
-        QCOMPARE(notes.size(), 1u);
-        QCOMPARE(notes[0], std::string("scaling of layers 0, 1 is 0.5, not 1/sqrt(head_dim) = 0.25"));
+        const auto notes = [&] {
+            std::vector<std::string> all;
+            for (const CaptureFinding& finding : examineCapture(*capture, {}, {}))
+                if (finding.place == "layers/*/scaling") all.push_back(finding.what);
+            return all;
+        };
+        QCOMPARE(notes(), std::vector<std::string>{"scaling of layers 0, 1 is 0.5, not 1/sqrt(head_dim) = 0.25"});
         capture->captureInfo.layers[1].scaling = 0.125;
         QVERIFY(finds(*capture, Severity::Note, "layers/*/scaling"));
         capture->captureInfo.layers[0].scaling = 0.25; // the usual one
-        for (const CaptureFinding& finding : examineCapture(*capture, {}, {}))
-            if (finding.place == "layers/*/scaling")
-                QVERIFY2(finding.what.starts_with("scaling of layer 1 is 0.125"), finding.what.c_str());
+        QCOMPARE(notes().size(), std::size_t{1});
+        QVERIFY2(notes()[0].starts_with("scaling of layer 1 is 0.125"), notes()[0].c_str());
     }
 
     void storedKeysAreHeldAgainstTheirRotation() {

@@ -4,6 +4,7 @@
 #include "core/capture/capture_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -174,13 +175,9 @@ private slots:
         auto memory = makeSyntheticCapture(smallSpec(), {});
         memory->captureInfo.layers[0].storedType = StoredType::Float16;
         memory->tensors.at({LayerIndex(0), TensorRole::Values}).data[3] = 65520.0f; // rounds to infinity as f16
-        try {
-            writeCapture(*memory, file("refused.h5"), {}, {});
-            QFAIL("no error");
-        } catch (const Error& error) {
-            QCOMPARE(error.parts().sentence, std::string("65520 in head 0, row 0 cannot be stored as f16"));
-            QCOMPARE(error.parts().place, std::string("layers/00/v"));
-        }
+        const Error::Parts refused = errorParts([&] { writeCapture(*memory, file("refused.h5"), {}, {}); });
+        QCOMPARE(refused.sentence, std::string("65520 in head 0, row 0 cannot be stored as f16"));
+        QCOMPARE(refused.place, std::string("layers/00/v"));
         std::stop_source stop;
         stop.request_stop();
         QVERIFY_THROWS_EXCEPTION(

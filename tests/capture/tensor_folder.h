@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/base/error.h"
 #include "core/capture/import/imported_capture.h"
+#include "tests/support/error_message.h"
 #include "tests/support/tensor_files.h"
 
 #include <QString>
@@ -11,14 +11,11 @@ namespace kvscope::test {
 
 /// What the import of a file is refused with; the sentence is "accepted" where its info and tensors can be read.
 inline Error::Parts refusal(const std::string& path, const ImportOptions& options = {}) {
-    try {
+    return errorParts([&] {
         const auto capture = openImported(path, options);
         for (const LayerInfo& layer : capture->info().layers)
             for (const auto role : {TensorRole::Keys, TensorRole::Values}) capture->read(layer.layer, role, {});
-    } catch (const Error& error) {
-        return error.parts();
-    }
-    return {.sentence = "accepted"};
+    });
 }
 
 /// A folder of files with names of their own, removed at the end.

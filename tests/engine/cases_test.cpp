@@ -3,11 +3,11 @@
 #include "tests/bench/engine_check/engine_case.h"
 #include "tests/support/instruction_sets.h"
 #include "tests/support/rows_on_demand.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
 
-#include <cstring>
 #include <set>
 #include <string>
 
@@ -25,10 +25,6 @@ const std::vector<EngineCase>& casesWithOracle() {
         return all;
     }();
     return cases;
-}
-
-bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 } // namespace

@@ -3,6 +3,8 @@
 #include "core/base/error.h"
 #include "core/engine/recent_sums.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/instruction_sets.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/test_program.h"
 
 #include <QRandomGenerator>
@@ -11,7 +13,6 @@
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 using namespace kvscope;
@@ -73,14 +74,9 @@ struct Layer {
         RecentSums fresh(logSumExps);
         (void)numbers(kept, fresh);
         const auto a = recent.nearest(kept, 1), b = fresh.nearest(kept, 1);
-        return a && b && a->sums.size() == b->sums.size() &&
-               std::memcmp(a->sums.data(), b->sums.data(), a->sums.size() * sizeof(double)) == 0;
+        return a && b && sameBits(a->sums, b->sums);
     }
 };
-
-bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 /// Sink, window and softcap; sharp and flat attention; a set for each query head.
 std::vector<std::pair<std::string, naive::Weighted>> layers() {
@@ -135,13 +131,8 @@ private slots:
         qInfo("seed %u", seed);
         for (const auto& [name, in] : layers()) {
             std::vector<std::vector<float>> first;
-            for (const char* set : {"v2", "v3", "v4"}) {
-                std::unique_ptr<Engine> engine;
-                try {
-                    engine = makeCpuEngine(2, set);
-                } catch (const Error&) {
-                    continue; // this processor lacks it
-                }
+            for (const std::string& set : testing::availableSets()) {
+                const auto engine = makeCpuEngine(2, set);
                 std::mt19937 generator(seed);
                 const Layer layer{in, *engine};
                 RecentSums recent(layer.logSumExps);
@@ -159,11 +150,11 @@ private slots:
                     }
                     const std::vector<float> now = layer.numbers(kept, recent);
                     QVERIFY2(layer.sameSums(kept, recent),
-                             qPrintable(QString("%1, %2, step %3").arg(name.c_str()).arg(set).arg(step)));
+                             qPrintable(QString("%1, %2, step %3").arg(name.c_str()).arg(set.c_str()).arg(step)));
                     QVERIFY2(sameBits(now, layer.fromNothing(kept)),
-                             qPrintable(QString("%1, %2, step %3").arg(name.c_str()).arg(set).arg(step)));
+                             qPrintable(QString("%1, %2, step %3").arg(name.c_str()).arg(set.c_str()).arg(step)));
                     if (first.size() <= step) first.push_back(now);
-                    QVERIFY2(sameBits(now, first[step]), set);
+                    QVERIFY2(sameBits(now, first[step]), set.c_str());
                 }
             }
         }

@@ -2,6 +2,7 @@
 // clusters that come apart, and the same picture from every number of threads and every instruction set.
 #include "core/base/error.h"
 #include "core/engine/tsne.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -325,12 +326,7 @@ private slots:
 
     void tooManyPointsAreRefusedWithARemedy() {
         const auto refusal = [](const HostTensor& rows, double perplexity) {
-            try {
-                (void)tsneAffinities(rows, perplexity, {}, {});
-            } catch (const Error& error) {
-                return QString(error.what());
-            }
-            return QString();
+            return errorText([&] { (void)tsneAffinities(rows, perplexity, {}, {}); });
         };
         const QString tooMany = refusal({{65537, 1}, std::vector<float>(65537)}, 30);
         QVERIFY2(tooMany.contains("65536 points") && tooMany.contains("65537") && tooMany.contains("method=pca"),

@@ -2,6 +2,7 @@
 
 #include "tests/support/emulation/emulated_device.h"
 #include "tests/support/kernel_rows.h"
+#include "tests/support/same_bits.h"
 
 namespace kvscope::gpu {
 
@@ -13,14 +14,6 @@ template <class Work> void inEveryOrder(const Work& work) {
         work();
     }
     emulation::setOrder(Order::Forward);
-}
-
-inline bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
-
-inline bool sameBits(const std::vector<double>& a, const std::vector<double>& b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
 } // namespace kvscope::gpu

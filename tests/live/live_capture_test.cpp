@@ -8,7 +8,9 @@
 #include "core/policies/policy_spec.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/cpu_runner.h"
+#include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <limits>
@@ -29,21 +31,12 @@ std::shared_ptr<const LiveCapture> readFrom(const FakeWorker& fake, const std::s
 }
 
 std::string refusalOf(const FakeWorker& fake, const std::string& mode = "right") {
-    try {
-        readFrom(fake, mode)->read(LayerIndex(1), TensorRole::Values, {});
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
+    return errorMessage([&] { readFrom(fake, mode)->read(LayerIndex(1), TensorRole::Values, {}); });
 }
 
 RunRequest requestFor(std::shared_ptr<const CaptureReader> capture, const char* spec, int layer) {
-    RunRequest request;
+    RunRequest request = runRequest(std::move(capture), spec, std::to_string(kCut));
     request.layer = LayerIndex(layer);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve(std::to_string(kCut), *capture);
-    request.capture = std::move(capture);
     request.measure = false;
     return request;
 }

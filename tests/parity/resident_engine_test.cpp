@@ -6,6 +6,7 @@
 #include "tests/parity/fake_device.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 #include "tests/support/thread_state.h"
 
@@ -250,11 +251,7 @@ private slots:
 
     void aRunSurvivesTheLossOfItsDevice() {
         const auto capture = makeRandomCapture(7, 120, 1, 4, 2, 8);
-        RunRequest request;
-        request.capture = capture;
-        request.policy = PolicySpec::parse("keydiff");
-        request.budget = Budget::parse("0.25");
-        request.cut = Cut::resolve("80", *capture);
+        const RunRequest request = runRequest(capture, "keydiff", "80", "0.25");
         const LayerRunner plain{std::shared_ptr<const Engine>(makeCpuEngine(1))};
         for (const char* call : {"anchor", "similarity", "exact attention", "kept attention", "upload"}) {
             const Fixture fixture;

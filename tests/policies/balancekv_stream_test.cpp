@@ -74,8 +74,9 @@ private slots:
     // c = 1: signs come in opposite pairs, exactly half stays, FAIL never happens.
     void handExampleWithCOne() {
         const TestLayer layer = zeroKeys(std::vector<Values>(32, Values{1}));
-        for (const BalanceWalkLog& walk :
-             logOf("balancekv_stream:manual,c=1,batch=16,levels=1,on_overflow=fail", layer).walks) {
+        const auto walks = logOf("balancekv_stream:manual,c=1,batch=16,levels=1,on_overflow=fail", layer).walks;
+        QVERIFY(!walks.empty());
+        for (const BalanceWalkLog& walk : walks) {
             QCOMPARE(walk.repeats, std::int64_t{0});
             for (std::size_t i = 0; i < 16; ++i) {
                 QVERIFY(std::abs(walk.imbalance[i]) <= 1);
@@ -96,10 +97,15 @@ private slots:
     void orthogonalValuesTossCoins() {
         std::vector<Values> values(16, Values(16, 0.0F));
         for (std::size_t i = 0; i < 16; ++i) values[i][i] = 1;
+        int coins = 0;
         for (const BalanceWalkLog& walk :
              logOf("balancekv_stream:manual,c=2,batch=16,levels=1", zeroKeys(values)).walks)
             if (walk.tree == 1)
-                for (const double p : walk.probabilities) QCOMPARE(p, 0.5);
+                for (const double p : walk.probabilities) {
+                    QCOMPARE(p, 0.5);
+                    ++coins;
+                }
+        QCOMPARE(coins, 16);
     }
 
     // (b), (c): output and complement partition the input, at most half; without FAIL |y| <= c and p in [0, 1].

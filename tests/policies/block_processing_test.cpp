@@ -253,14 +253,9 @@ private slots:
 
     void decodedTokensMustLeaveAPrompt() {
         const TestLayer layer = TestLayer::random(11, {1, 1, 40, 4});
-        try {
-            m_bench.run("keydiff,decode_tokens=40@10t", layer);
-            QFAIL("not refused");
-        } catch (const Error& error) {
-            QCOMPARE(QString(error.what()),
-                     "40 decoded tokens leave no prompt: 40 tokens lie before the cut (parameter "
-                     "decode_tokens). Give at most 39");
-        }
+        QCOMPARE(errorText([&] { m_bench.run("keydiff,decode_tokens=40@10t", layer); }),
+                 "40 decoded tokens leave no prompt: 40 tokens lie before the cut (parameter "
+                 "decode_tokens). Give at most 39");
     }
 
     void progressRisesAndStopsWhenAsked() {

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_spec.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -133,12 +134,7 @@ private slots:
     void refuses() {
         QFETCH(QString, text);
         QFETCH(QString, message);
-        try {
-            (void)PolicySpec::parse(text.toStdString());
-            QFAIL("not refused");
-        } catch (const Error& error) {
-            QCOMPARE(QString::fromUtf8(error.what()), message);
-        }
+        QCOMPARE(errorText([&] { (void)PolicySpec::parse(text.toStdString()); }), message);
     }
 
     void textReadsBackIdentically() {

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/policies/explanations.h"
 #include "core/policies/policy.h"
+#include "tests/support/error_message.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -144,12 +145,8 @@ private slots:
     }
 
     void unknownNamesAreRefused() {
-        try {
-            (void)policyById("streaming_lm");
-            QFAIL("not refused");
-        } catch (const Error& error) {
-            QCOMPARE(QString(error.what()), "unknown policy 'streaming_lm'. Did you mean 'streaming_llm'?");
-        }
+        QCOMPARE(errorText([] { (void)policyById("streaming_lm"); }),
+                 "unknown policy 'streaming_lm'. Did you mean 'streaming_llm'?");
         QVERIFY(policyExplanation("no_such_policy").empty());
     }
 };

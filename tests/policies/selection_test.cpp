@@ -1,6 +1,7 @@
 // Budgets: what is read, how fractions become tokens, what is refused with which words.
 #include "core/base/error.h"
 #include "core/policies/selection.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -12,15 +13,6 @@
 using namespace kvscope;
 
 namespace {
-
-QString refusal(const std::function<void()>& act) {
-    try {
-        act();
-    } catch (const Error& error) {
-        return QString::fromUtf8(error.what());
-    }
-    return "not refused";
-}
 
 std::int64_t kept(const char* budget, std::int64_t n, Rounding rounding = Rounding::Ceil) {
     return resolveBudget(Budget::parse(budget), n, rounding);
@@ -118,17 +110,17 @@ private slots:
     void refusesTexts() {
         QFETCH(QString, text);
         QFETCH(QString, message);
-        QCOMPARE(refusal([&] { (void)Budget::parse(text.toStdString()); }), message);
+        QCOMPARE(errorText([&] { (void)Budget::parse(text.toStdString()); }), message);
     }
 
     void refusesWhatDoesNotFit() {
-        QCOMPARE(refusal([] { (void)kept("101t", 100); }),
+        QCOMPARE(errorText([] { (void)kept("101t", 100); }),
                  "budget '101t' does not fit: 100 tokens lie before the cut (budget). Give 1t to 100t");
-        QCOMPARE(refusal([] { (void)kept("0.5", 0); }), "no token lies before the cut (cut). Choose a later cut");
-        QVERIFY(refusal([] {
+        QCOMPARE(errorText([] { (void)kept("0.5", 0); }), "no token lies before the cut (cut). Choose a later cut");
+        QVERIFY(errorText([] {
                     (void)resolveBudget({Budget::Unit::Fraction, 0}, 10, Rounding::Ceil);
                 }).contains("fraction"));
-        QVERIFY(refusal([] { (void)resolveBudget({Budget::Unit::Tokens, 0}, 10, Rounding::Ceil); }).contains("'0t'"));
+        QVERIFY(errorText([] { (void)resolveBudget({Budget::Unit::Tokens, 0}, 10, Rounding::Ceil); }).contains("'0t'"));
     }
 
     void textReadsBackIdentically() {

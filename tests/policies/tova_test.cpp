@@ -1,6 +1,7 @@
 // TOVA against its formula: one query, all heads or one group, and decoding one token at a time.
 #include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -99,13 +100,9 @@ private slots:
     void noQueryIsAnErrorWithARemedy() {
         TestLayer layer = TestLayer::random(9, {4, 2, 97, 8});
         layer.queries = {};
-        try {
-            m_bench.run("tova@30t", layer);
-            QFAIL("not refused");
-        } catch (const Error& error) {
-            QVERIFY(QString(error.what()).startsWith("TOVA needs queries before token 97, and none was captured"));
-            QVERIFY(!error.parts().remedy.empty());
-        }
+        const Error::Parts refused = errorParts([&] { m_bench.run("tova@30t", layer); });
+        QVERIFY(refused.sentence.starts_with("TOVA needs queries before token 97, and none was captured"));
+        QVERIFY(!refused.remedy.empty());
     }
 
 private:

@@ -5,6 +5,7 @@
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -115,12 +116,7 @@ double errorOf(const Rotated& made, std::int64_t queryHead, std::int64_t j, std:
 }
 
 RunRequest requestOf(const Rotated& made, const std::string& spec, const std::string& cut = "60") {
-    RunRequest request;
-    request.capture = made.capture;
-    request.policy = PolicySpec::parse(spec);
-    request.budget = request.policy.budget.value_or(Budget::parse("1"));
-    request.cut = Cut::resolve(cut, *made.capture);
-    return request;
+    return runRequest(made.capture, spec, cut);
 }
 
 /// A list of unequal heads, as somebody's own policy may choose it.

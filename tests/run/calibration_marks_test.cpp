@@ -8,6 +8,7 @@
 #include "core/run/calibrated_budget.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -44,12 +45,7 @@ class CalibrationMarksTest : public QObject {
 
     std::shared_ptr<const RunResult> run(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec,
                                          const std::string& cut = "80") const {
-        RunRequest request;
-        request.capture = capture;
-        request.layer = LayerIndex(0);
-        request.policy = PolicySpec::parse(spec);
-        request.budget = *request.policy.budget;
-        request.cut = Cut::resolve(cut, *capture);
+        RunRequest request = runRequest(capture, spec, cut);
         request.measure = false;
         return m_runner.run(request, {});
     }

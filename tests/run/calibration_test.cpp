@@ -12,6 +12,7 @@
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -35,13 +36,7 @@ std::shared_ptr<MemoryCapture> captureWithLosses(std::uint64_t seed, float loss)
 }
 
 RunRequest requestOn(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec) {
-    RunRequest request;
-    request.capture = capture;
-    request.layer = LayerIndex(0);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve("80", *capture);
-    return request;
+    return runRequest(capture, spec, "80");
 }
 
 } // namespace
@@ -273,11 +268,14 @@ private slots:
         sweep.policies = {PolicySpec::parse("tova@tau=0.6:proxy")};
         sweep.cut = "80";
         sweep.layers = {0};
+        int rows = 0;
         runSweep(m_runner, sweep, {}, [&](const SweepRow& row) {
+            ++rows;
             const std::vector<std::string> fields = sweepFields(sweep, row);
             QCOMPARE(fields[5], std::string("tova@tau=0.6:proxy"));
             QVERIFY(fields.back().find("by proxy: k = ") != std::string::npos);
         });
+        QCOMPARE(rows, 1);
     }
 
     void measuredBudgetOfTheSample() {

@@ -3,6 +3,7 @@
 #include "core/run/stage_cache.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -16,12 +17,7 @@ using Capture = std::shared_ptr<const CaptureReader>;
 LayerRunner newRunner() { return LayerRunner(std::make_shared<CountingEngine>()); }
 
 RunRequest requestOf(const Capture& capture, const std::string& spec) {
-    RunRequest request;
-    request.capture = capture;
-    request.policy = PolicySpec::parse(spec);
-    request.budget = request.policy.budget.value_or(Budget::parse("0.25"));
-    request.cut = Cut::resolve("last:40", *capture);
-    return request;
+    return runRequest(capture, spec, "last:40", "0.25");
 }
 
 } // namespace

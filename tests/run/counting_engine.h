@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine/forwarding_engine.h"
+#include "core/run/run.h"
 
 #include <map>
 #include <memory>
@@ -33,6 +34,13 @@ private:
     std::unique_ptr<Engine> m_engine;
     mutable std::mutex m_mutex;
     mutable std::map<std::string, int> m_counts;
+};
+
+struct CountedRuns {
+    std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
+    LayerRunner runner{engine};
+
+    std::shared_ptr<const RunResult> run(const RunRequest& request) const { return runner.run(request, {}); }
 };
 
 } // namespace kvscope

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/cut.h"
 #include "core/capture/memory_capture.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -161,25 +162,17 @@ private slots:
         QFETCH(QString, text);
         QFETCH(QString, sentence);
         QFETCH(QString, remedy);
-        try {
-            Cut::resolve(text.toStdString(), needle());
-            QFAIL("accepted");
-        } catch (const Error& error) {
-            QVERIFY2(error.parts().sentence.find(sentence.toStdString()) != std::string::npos, error.what());
-            QVERIFY2(error.parts().remedy.find(remedy.toStdString()) != std::string::npos, error.what());
-            QCOMPARE(error.parts().place, std::string("cut"));
-            QCOMPARE(error.parts().path, std::string("some.h5"));
-        }
+        const Error::Parts refused = errorParts([&] { Cut::resolve(text.toStdString(), needle()); });
+        QVERIFY2(refused.sentence.find(sentence.toStdString()) != std::string::npos, refused.sentence.c_str());
+        QVERIFY2(refused.remedy.find(remedy.toStdString()) != std::string::npos, refused.remedy.c_str());
+        QCOMPARE(refused.place, std::string("cut"));
+        QCOMPARE(refused.path, std::string("some.h5"));
     }
 
     void oneTokenHasNoOtherCut() {
         for (const char* text : {"0", "1", "2", "last:1"}) {
-            try {
-                Cut::resolve(text, captureOf(1));
-                QFAIL("accepted");
-            } catch (const Error& error) {
-                QVERIFY2(error.parts().remedy.starts_with("Give 'none' to evaluate"), error.what());
-            }
+            const Error::Parts refused = errorParts([&] { Cut::resolve(text, captureOf(1)); });
+            QVERIFY2(refused.remedy.starts_with("Give 'none' to evaluate"), refused.sentence.c_str());
         }
     }
 };

@@ -10,12 +10,13 @@
 #include "core/run/run_grid.h"
 #include "tests/support/forwarding_capture.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
 
 #include <atomic>
-#include <cstring>
 
 using namespace kvscope;
 
@@ -60,11 +61,7 @@ private:
 };
 
 RunRequest requestOf(Capture capture, const std::string& policy, const std::string& cut, bool measure = true) {
-    RunRequest request;
-    request.cut = Cut::resolve(cut, *capture);
-    request.capture = std::move(capture);
-    request.policy = PolicySpec::parse(policy);
-    request.budget = Budget::parse("0.25");
+    RunRequest request = runRequest(std::move(capture), policy, cut, "0.25");
     request.measure = measure;
     return request;
 }
@@ -116,10 +113,6 @@ Selection selectionOfAllQueries(const RunRequest& request) {
                             .preRopeKeys = upTo(TensorRole::KeysPreRope, end),
                             .keysOfLayer = [&](LayerIndex) { return upTo(TensorRole::Keys, end); }};
     return runPolicy(policyById(request.policy.policy), request.policy.values, request.budget, input).selection;
-}
-
-bool sameBits(std::span<const float> a, std::span<const float> b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 } // namespace

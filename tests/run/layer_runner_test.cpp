@@ -4,6 +4,7 @@
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -26,20 +27,10 @@ std::shared_ptr<MemoryCapture> someCapture(std::uint64_t seed = 1, int layers = 
 }
 
 RunRequest requestOf(const Capture& capture, const std::string& spec, const std::string& cut = "80") {
-    RunRequest request;
-    request.capture = capture;
-    request.policy = PolicySpec::parse(spec);
-    request.budget = request.policy.budget.value_or(Budget::parse("0.25"));
-    request.cut = Cut::resolve(cut, *capture);
-    return request;
+    return runRequest(capture, spec, cut, "0.25");
 }
 
-struct Fixture {
-    std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
-    LayerRunner runner{engine};
-
-    std::shared_ptr<const RunResult> run(const RunRequest& request) const { return runner.run(request, {}); }
-};
+using Fixture = CountedRuns;
 
 const std::vector<std::string> kSpecs = {"exact",
                                          "uniform",

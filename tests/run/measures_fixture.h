@@ -5,6 +5,7 @@
 #include "tests/run/naive_attention.h"
 #include "tests/support/naive/naive_engine.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,12 +48,8 @@ struct Fixture {
     }
 
     void run(const std::string& policy, const std::string& cut = std::to_string(kCut)) {
-        RunRequest request;
-        request.capture = capture;
-        request.policy = PolicySpec::parse(policy);
-        request.budget = request.policy.budget.value_or(Budget{});
-        request.cut = Cut::resolve(cut, *capture);
-        result = LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))).run(request, {});
+        result =
+            LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))).run(runRequest(capture, policy, cut), {});
     }
     MeasureValues get(const std::string& id) const {
         const std::vector<std::string> ids = {id};

@@ -6,11 +6,12 @@
 #include "core/run/run.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/rows_on_demand.h"
+#include "tests/support/run_request.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/test_program.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <functional>
 #include <stop_token>
 #include <thread>
@@ -78,10 +79,7 @@ void attendToAll(const Engine& engine, const std::shared_ptr<const RowSource>& r
     engine.weightedAttention(input, checkpoint);
 }
 
-bool sameBits(const HostTensor& a, const HostTensor& b) {
-    const std::size_t bytes = a.data.size() * sizeof(float);
-    return a.shape == b.shape && (bytes == 0 || std::memcmp(a.data.data(), b.data.data(), bytes) == 0);
-}
+bool areSame(const HostTensor& a, const HostTensor& b) { return a.shape == b.shape && sameBits(a.data, b.data); }
 
 } // namespace
 
@@ -102,14 +100,11 @@ private slots:
         QFETCH(QString, spec);
         const auto held = std::make_shared<HeldEngine>();
         const LayerRunner usual(makeCpuEngine(2)), onDemand(std::shared_ptr<const Engine>(held, &held->onDemand));
-        RunRequest request;
-        request.capture = makeRandomCapture(3, 120, 1, 4, 2, 8);
-        request.policy = PolicySpec::parse(spec.toStdString());
-        request.budget = Budget::parse("0.5");
-        request.cut = Cut::resolve("100", *request.capture);
+        const RunRequest request =
+            runRequest(makeRandomCapture(3, 120, 1, 4, 2, 8), spec.toStdString(), "100", "0.5");
         const auto expected = usual.run(request, {}), found = onDemand.run(request, {});
         QVERIFY(found->selection.sameLists(expected->selection));
-        QVERIFY(sameBits(found->scores, expected->scores));
+        QVERIFY(areSame(found->scores, expected->scores));
         QCOMPARE(found->fidelity->meanOutputError, expected->fidelity->meanOutputError);
     }
 

@@ -5,6 +5,7 @@
 #include "core/engine/engine.h"
 #include "core/studies/policy_work.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 using namespace kvscope;
@@ -22,13 +23,7 @@ class PolicyWorkTest : public QObject {
     std::shared_ptr<const CaptureReader> m_capture = makeRandomCapture(3, 120, 1, 4, 2, 8);
 
     Work workOf(const std::string& spec) const {
-        RunRequest request;
-        request.capture = m_capture;
-        request.layer = LayerIndex(0);
-        request.policy = PolicySpec::parse(spec);
-        request.budget = request.policy.budget.value_or(Budget{});
-        request.cut = Cut::resolve("90", *m_capture);
-        return policyWork(m_runner, request, {});
+        return policyWork(m_runner, runRequest(m_capture, spec, "90"), {});
     }
 
 private slots:

@@ -8,6 +8,7 @@
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -50,12 +51,8 @@ std::shared_ptr<MemoryCapture> repeatedCapture() {
 
 RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec,
                      const std::string& budget, const std::string& cut = "segment:context") {
-    RunRequest request;
-    request.capture = capture;
+    RunRequest request = runRequest(capture, spec, cut, budget);
     request.layer = LayerIndex(1);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = Budget::parse(budget);
-    request.cut = Cut::resolve(cut, *capture);
     return request;
 }
 
@@ -118,17 +115,12 @@ private slots:
                          (ids[i] + " of query head " + std::to_string(q)).c_str());
     }
 
-    // A KV head has no single set then: its measures are those of the union, as a list of the unions gives them.
     // Groups of one query head, in another order than the KV heads: whoever chooses, the scores are the same.
     void scoresOfQueryHeadsAreTheirsInGroupsOfOne() {
         const auto capture = makeRandomCapture(4, 120, 1, 4, 4, 8);
         capture->captureInfo.layers[0].gqaGroupOf = {2, 0, 3, 1};
         const auto correlations = [&](const std::string& copies) {
-            RunRequest request;
-            request.capture = capture;
-            request.policy = PolicySpec::parse("snapkv,window=8,copies=" + copies);
-            request.budget = Budget::parse("0.25");
-            request.cut = Cut::resolve("80", *capture);
+            const RunRequest request = runRequest(capture, "snapkv,window=8,copies=" + copies, "80", "0.25");
             const LayerRunner runner(makeCpuEngine(1));
             const std::vector<std::string> ids = {"score_correlation"};
             return runner.measure(*runner.run(request, {}), ids, {}).front().perHead;
@@ -138,6 +130,7 @@ private slots:
         QCOMPARE(correlations("query_head"), ofGroups);
     }
 
+    // A KV head has no single set then: its measures are those of the union, as a list of the unions gives them.
     void measuresOfAKvHeadUseTheUnion() {
         const auto a = own();
         RecordedSelection unions = recordSelection(std::vector{a}, {});
@@ -168,12 +161,15 @@ private slots:
         sweep.layers = {1};
         sweep.policies = {PolicySpec::parse(kOwn + "@20t")};
         sweep.cut = "segment:context";
+        int rows = 0;
         runSweep(m_runner, sweep, {}, [&](const SweepRow& row) {
+            ++rows;
             QCOMPARE(row.keptTokens, 20.0);
             QCOMPARE(row.retention, 20.0 / 75);
             QCOMPARE(row.storedBytes, storedBytes(*a));
             QCOMPARE(row.outputError, meanOfNumbers(a->fidelity->meanOutputError));
         });
+        QCOMPARE(rows, 1);
         QCOMPARE(recordSelection(std::vector{a}, {}).budgetKept, 20.0);
         QCOMPARE(storedBytes(*a), std::uint64_t{kQueryHeads * 20 * 2 * 8 * 4});
         QVERIFY(a->notes.back().find("each of the 6 query heads keeps 20 tokens") != std::string::npos);

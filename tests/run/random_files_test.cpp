@@ -7,6 +7,7 @@
 #include "core/run/run.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -32,12 +33,8 @@ class RandomFilesTest : public QObject {
 
     Selection runOn(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec, std::uint64_t seed,
                     std::shared_ptr<const RandomSource> random) {
-        RunRequest request;
-        request.capture = capture;
+        RunRequest request = runRequest(capture, spec, "250");
         request.layer = LayerIndex(1);
-        request.policy = PolicySpec::parse(spec);
-        request.budget = *request.policy.budget;
-        request.cut = Cut::resolve("250", *capture);
         request.seed = seed;
         request.random = std::move(random);
         request.measure = false;
@@ -68,8 +65,7 @@ private slots:
     void whatWasDrawnReplays() {
         QFETCH(QString, spec);
         const std::string text = spec.toStdString();
-        const auto recording =
-            std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+        const auto recording = recordingOf(*m_capture);
         const Selection drawn = run(text, 5, recording);
         recording->write(path("drawn.h5"));
         const auto replayed = replayRandom(path("drawn.h5") + ":/uniforms", {}, m_capture->info());
@@ -79,15 +75,10 @@ private slots:
 
     /// Its seed made none of its numbers: the list says so, in every form.
     void aListRemembersWhatWasReplayed() {
-        const auto recording =
-            std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+        const auto recording = recordingOf(*m_capture);
         (void)run("uniform@0.3", 5, recording);
         recording->write(path("used.h5"));
-        RunRequest request;
-        request.capture = m_capture;
-        request.policy = PolicySpec::parse("uniform");
-        request.budget = Budget::parse("0.3");
-        request.cut = Cut::resolve("250", *m_capture);
+        RunRequest request = runRequest(m_capture, "uniform", "250", "0.3");
         request.layer = LayerIndex(1);
         request.measure = false;
         const auto listOf = [&] {
@@ -105,8 +96,7 @@ private slots:
     // A second recording on one runner draws anew: a result out of its cache would leave nothing to write down.
     void eachRecordingDraws() {
         for (const char* name : {"first.h5", "second.h5"}) {
-            const auto recording =
-                std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+            const auto recording = recordingOf(*m_capture);
             (void)run("uniform@0.5", 5, recording);
             QCOMPARE(errorText([&] { recording->write(path(name)); }), QString());
         }
@@ -114,8 +104,7 @@ private slots:
 
     // Two slots that lie far apart take two columns, and the file names them.
     void slotsAreStoredByName() {
-        const auto recording =
-            std::make_shared<const RecordingRandom>(std::make_shared<const RandomSource>(), m_capture->info());
+        const auto recording = recordingOf(*m_capture);
         (void)run("balancekv,sink=4,recent=4@0.8", 5, recording);
         recording->write(path("partial.h5"));
         QCOMPARE(errorText([&] { replayRandom(path("partial.h5") + ":/uniforms", {}, m_capture->info()); }), QString());

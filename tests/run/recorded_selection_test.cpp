@@ -9,6 +9,7 @@
 #include "core/run/stored_rows.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -18,8 +19,6 @@
 #include <set>
 
 using namespace kvscope;
-
-namespace {} // namespace
 
 class RecordedSelectionTest : public QObject {
     Q_OBJECT
@@ -31,12 +30,8 @@ private:
     std::vector<std::shared_ptr<const RunResult>> run(const std::string& spec, const std::vector<int>& layers) const {
         std::vector<std::shared_ptr<const RunResult>> results;
         for (const int layer : layers) {
-            RunRequest request;
-            request.capture = m_capture;
+            RunRequest request = runRequest(m_capture, spec, "segment:context", "0.2");
             request.layer = LayerIndex(layer);
-            request.policy = PolicySpec::parse(spec);
-            request.budget = Budget::parse("0.2");
-            request.cut = Cut::resolve("segment:context", *m_capture);
             request.seed = 5;
             results.push_back(m_runner.run(request, {}));
         }
@@ -124,12 +119,7 @@ private slots:
         const auto failed = makeRandomCapture(1, 100, 1, 4, 2, 8);
         failed->captureInfo.checks = {{"loss", "failed", 2, 1e-3, "nat per token", 99, ""}};
         const std::string warning = failed->info().checkWarning();
-        RunRequest request;
-        request.capture = failed;
-        request.policy = PolicySpec::parse("keydiff@0.2");
-        request.budget = *request.policy.budget;
-        request.cut = Cut::resolve("75", *failed);
-        const auto result = m_runner.run(request, {});
+        const auto result = m_runner.run(runRequest(failed, "keydiff@0.2", "75"), {});
         QVERIFY(std::count(result->notes.begin(), result->notes.end(), warning) == 1);
         QTemporaryDir folder;
         for (const char* name : {"list.json", "list.csv", "list.h5"}) {
@@ -242,11 +232,7 @@ private slots:
         capture->captureInfo.layers.front().hasOutputProjection = true;
         capture->tensors[{LayerIndex(0), TensorRole::OutputProjection}] =
             gaussianTensor(2, LayerIndex(0), TensorRole::OutputProjection, 20, 4, 8);
-        RunRequest request;
-        request.capture = capture;
-        request.policy = PolicySpec::parse("keydiff@0.2");
-        request.budget = *request.policy.budget;
-        request.cut = Cut::resolve("75", *capture);
+        RunRequest request = runRequest(capture, "keydiff@0.2", "75");
         const auto whole = m_runner.run(request, {});
         request.recorded =
             std::make_shared<const RecordedSelection>(recordSelection(std::vector{whole}, {{1}, true, {}}));

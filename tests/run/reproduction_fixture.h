@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "core/studies/reproduction.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,12 +31,8 @@ inline constexpr TokenIndex kEnoughForEveryRow = 400;
 inline std::shared_ptr<const RunResult> run(const LayerRunner& runner,
                                             const std::shared_ptr<const CaptureReader>& capture, int layer,
                                             const std::string& policy, std::uint64_t seed = 0) {
-    RunRequest request;
-    request.capture = capture;
+    RunRequest request = runRequest(capture, policy);
     request.layer = LayerIndex(layer);
-    request.policy = PolicySpec::parse(policy);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve("default", *capture);
     request.seed = seed;
     return runner.run(request, {});
 }

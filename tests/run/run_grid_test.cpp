@@ -5,6 +5,7 @@
 #include "core/run/run_grid.h"
 #include "core/run/stage_cache.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -17,13 +18,7 @@ namespace {
 
 RunRequest requestOf(const std::string& spec) {
     static const auto capture = makeRandomCapture(1, 60, 2, 4, 2, 8);
-    RunRequest request;
-    request.capture = capture;
-    request.layer = LayerIndex(0);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = request.policy.budget.value_or(Budget{});
-    request.cut = Cut::resolve("default", *capture);
-    return request;
+    return runRequest(capture, spec);
 }
 
 GridPoint refused(const char* why, int group) {

@@ -11,9 +11,9 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -76,11 +76,9 @@ RecordedSelection randomList(unsigned seed, bool withScores) {
 }
 
 bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0 ||
-                                    std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) {
-                                        return (std::isnan(x) && std::isnan(y)) ||
-                                               (x == y && std::signbit(x) == std::signbit(y));
-                                    }));
+    return std::ranges::equal(a, b, [](float x, float y) {
+        return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
+    });
 }
 
 void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptScoresOnly) {

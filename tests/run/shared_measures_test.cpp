@@ -3,6 +3,7 @@
 #include "core/run/run.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -15,20 +16,10 @@ namespace {
 
 RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec,
                      const std::string& cut = "80") {
-    RunRequest request;
-    request.capture = capture;
-    request.policy = PolicySpec::parse(spec);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve(cut, *capture);
-    return request;
+    return runRequest(capture, spec, cut);
 }
 
-struct Fixture {
-    std::shared_ptr<CountingEngine> engine = std::make_shared<CountingEngine>();
-    LayerRunner runner{engine};
-
-    std::shared_ptr<const RunResult> run(const RunRequest& request) const { return runner.run(request, {}); }
-};
+using Fixture = CountedRuns;
 
 } // namespace
 

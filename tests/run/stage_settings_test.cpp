@@ -4,6 +4,7 @@
 #include "core/run/run.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -16,12 +17,7 @@ using namespace kvscope;
 namespace {
 
 RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec) {
-    RunRequest request;
-    request.capture = capture;
-    request.policy = PolicySpec::parse(spec);
-    request.budget = Budget::parse("0.25");
-    request.cut = Cut::resolve("80", *capture);
-    return request;
+    return runRequest(capture, spec, "80", "0.25");
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "tests/support/error_message.h"
 #include "tests/support/naive/naive_engine.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -26,12 +27,7 @@ std::shared_ptr<MemoryCapture> someCapture(std::uint64_t seed, float keyScale) {
 }
 
 RunRequest requestOf(std::shared_ptr<const CaptureReader> capture, const std::string& spec) {
-    RunRequest request;
-    request.cut = Cut::resolve(std::to_string(kCut), *capture);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = Budget::parse("0.25");
-    request.capture = std::move(capture);
-    return request;
+    return runRequest(std::move(capture), spec, std::to_string(kCut), "0.25");
 }
 
 double dot(const float* a, const float* b) {

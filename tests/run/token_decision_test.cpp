@@ -3,6 +3,7 @@
 #include "core/run/run.h"
 #include "core/run/token_decision.h"
 #include "tests/support/random_capture.h"
+#include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -18,11 +19,7 @@ constexpr TokenIndex kCut = 60;
 
 RunRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec,
                      std::int64_t budget) {
-    RunRequest request;
-    request.capture = capture;
-    request.policy = PolicySpec::parse(spec);
-    request.budget = Budget::parse(std::to_string(budget) + "t");
-    request.cut = Cut::resolve(std::to_string(kCut), *capture);
+    RunRequest request = runRequest(capture, spec, std::to_string(kCut), std::to_string(budget) + "t");
     request.measure = false;
     return request;
 }

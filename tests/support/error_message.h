@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/base/error.h"
+
 #include <QString>
 
 #include <functional>
@@ -11,5 +13,7 @@ namespace kvscope {
 /// Any other exception goes through and fails the test.
 std::string errorMessage(const std::function<void()>& call);
 QString errorText(const std::function<void()>& call);
+/// The same in its parts; the sentence is "accepted" where it does not fail.
+Error::Parts errorParts(const std::function<void()>& call);
 
 } // namespace kvscope

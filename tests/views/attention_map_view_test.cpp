@@ -2,6 +2,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
+#include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
@@ -187,13 +188,8 @@ private slots:
 
     // Never a picture that looks as if nothing had been asked for.
     void whatHasNoDifferenceIsRefused() {
-        const auto sentenceOf = [&](const std::string& map, const std::string& minus) -> std::string {
-            try {
-                inputWith(optionsWith({{"map", map}, {"minus", minus}}));
-            } catch (const Error& error) {
-                return error.what();
-            }
-            return {};
+        const auto sentenceOf = [&](const std::string& map, const std::string& minus) {
+            return errorMessage([&] { inputWith(optionsWith({{"map", map}, {"minus", minus}})); });
         };
         for (const std::string minus : {"causal", "non_causal", "chunks"}) {
             QVERIFY2(sentenceOf("logits", minus).find("logits are no attention weights") != std::string::npos,

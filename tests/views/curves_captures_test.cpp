@@ -2,6 +2,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "tests/support/error_message.h"
+#include "tests/support/run_request.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -36,12 +37,8 @@ std::string furtherFiles() { return sample(kNames[1]) + "; " + sample(kNames[2])
 
 /// Mean output error of the query heads 4 to 7 (KV head 1) of layer 3 on one sample, on a runner of its own.
 double errorOn(const std::string& name, const std::string& spec) {
-    RunRequest request;
-    request.capture = openCapture(sample(name));
+    RunRequest request = runRequest(openCapture(sample(name)), spec);
     request.layer = LayerIndex(3);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve("default", *request.capture);
     const auto result = runner().run(request, {});
     double sum = 0;
     for (std::size_t q = 4; q < 8; ++q) sum += result->fidelity->meanOutputError[q];

@@ -4,6 +4,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
@@ -241,12 +242,8 @@ private slots:
         const auto capture = makeRandomCapture(5, 65537, 1, 1, 1, 2);
         ViewInput input = makeInput(capture, {"streaming_llm@0.1"}, 0, 0);
         const ParameterValues options = tsneOptions();
-        try {
-            fillData(input, view(), options);
-            QFAIL("65,537 points were taken");
-        } catch (const Error& error) {
-            input.data = {.value = {}, .computing = false, .progress = 0, .error = error.what()};
-        }
+        const std::string refused = errorMessage([&] { fillData(input, view(), options); });
+        input.data = {.value = {}, .computing = false, .progress = 0, .error = refused};
         QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "65536 points"));
         QVERIFY(view().finding(input, options).find("method=pca") != std::string::npos);
         input.data = {};

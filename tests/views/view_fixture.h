@@ -5,6 +5,7 @@
 #include "core/capture/open_capture.h"
 #include "core/policies/policy.h"
 #include "tests/support/cpu_runner.h"
+#include "tests/support/run_request.h"
 #include "tests/support/source_dir.h"
 #include "views/common/view_facts.h"
 #include "views/key_projection/projection_data.h"
@@ -97,13 +98,9 @@ inline ViewInput inputFor(const View& view, const std::vector<std::string>& spec
 }
 
 inline RunRequest needleRequest(const std::string& spec, int layer = 3, std::uint64_t seed = 0) {
-    RunRequest request;
-    request.capture = needleCapture();
-    request.layer = LayerIndex(layer);
-    request.policy = PolicySpec::parse(spec);
-    request.budget = request.policy.budget.value_or(Budget{});
+    RunRequest request = runRequest(needleCapture(), spec);
     request.policy.budget.reset();
-    request.cut = Cut::resolve("default", *request.capture);
+    request.layer = LayerIndex(layer);
     request.seed = seed;
     return request;
 }
