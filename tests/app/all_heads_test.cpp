@@ -8,12 +8,6 @@
 
 using namespace kvscope;
 
-namespace {
-
-const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
-
-} // namespace
-
 class AllHeadsTest : public kvscope::testing::CommandTest {
     Q_OBJECT
 

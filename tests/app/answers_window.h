@@ -1,41 +1,27 @@
 #pragma once
 
-#include "app/live/live_context.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/workbench/live_answer_jobs.h"
+#include "tests/app/answer_context.h"
 #include "tests/app/window_fixture.h"
-#include "tests/live/fake_worker.h"
-#include "tests/support/random_capture.h"
 
 #include <QLabel>
 #include <QRegularExpression>
 #include <QTextDocument>
 
-#include <memory>
 #include <set>
 
 namespace kvscope::testing {
 
-inline std::shared_ptr<MemoryCapture> answersCapture() {
-    auto made = makeRandomCapture(7, 83, 2, 4, 2, 16);
-    made->tokenTable.segments = {
-        {0, 61, SegmentKind::Context}, {61, 75, SegmentKind::Question}, {75, 83, SegmentKind::Answer}};
-    return made;
-}
-
 struct LiveWindow : OpenWindow {
-    FakeWorker fake{answersCapture().get()};
+    FakeWorker fake{contextWith().get()};
     PanelDock* dock = window.docks()->dock("answers");
     LiveAnswerJobs& jobs = LiveAnswerJobs::of(bench);
 
     explicit LiveWindow(QSize size = {1440, 900}) : OpenWindow(size) {}
     void openLive() { openLive(fake); }
     void openLive(const FakeWorker& worker, const std::string& mode = "right") {
-        live::LiveDescription description;
-        description.command = worker.command(mode);
-        description.model.path = "tiny";
-        description.parts = {{SegmentKind::Context, "ignored"}};
-        bench.openLive(description);
+        bench.openLive(contextOf(worker, mode));
         settle();
     }
     template <class Widget = QLabel> Widget* part(const QString& name) const { return dock->findChild<Widget*>(name); }

@@ -14,7 +14,6 @@ using namespace kvscope;
 
 namespace {
 
-const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
 const QString kRecords = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/records-2k.h5");
 
 } // namespace
@@ -22,18 +21,14 @@ const QString kRecords = QString::fromStdString(kvscope::testing::sourceDir() + 
 class CalibrationCommandTest : public testing::CommandTest {
     Q_OBJECT
 
-    bool write(const QString& name, const QByteArray& content) const {
-        QFile file(m_program.at(name));
-        return file.open(QIODevice::WriteOnly) && file.write(content) == content.size();
-    }
     QJsonObject json(const QString& name) const { return QJsonDocument::fromJson(m_program.content(name)).object(); }
 
 private slots:
     // `kvscope live` writes such rows where a loss is not finite.
     void rowsWithoutAQualityAreLeftOut() {
         const QByteArray header = "policy,variant,retention,quality\n";
-        QVERIFY(write("gaps.csv", header + "snapkv,paper,0.1,0.5\nsnapkv,paper,0.25,\nsnapkv,paper,0.5,0.9\n"
-                                           "tova,original,0.25,\n"));
+        QVERIFY(m_program.write("gaps.csv", header + "snapkv,paper,0.1,0.5\nsnapkv,paper,0.25,\nsnapkv,paper,0.5,0.9\n"
+                                                     "tova,original,0.25,\n"));
         const auto fit = m_program.run({"calibrate", "--triples", "gaps.csv", "--policy", "snapkv", "--out", "g.json"});
         QVERIFY2(fit.code == 0 && fit.out.contains("2 triples, "), fit.error);
         QVERIFY2(fit.out.contains("rows without a quality are left out: 1\n"), fit.out);
@@ -50,20 +45,20 @@ private slots:
         const auto points = poor.out.indexOf("its points keep 0.95 from retention 0."),
                    curve = poor.out.indexOf("k = ");
         QVERIFY2(points >= 0 && points < curve, poor.out); // what was measured stands first
-        QVERIFY(write("good.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n0.9,0.9\n"));
+        QVERIFY(m_program.write("good.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n0.9,0.9\n"));
         const auto good =
             m_program.run({"calibrate", "--triples", "good.csv", "--policy", "snapkv", "--out", "good.json"});
         QVERIFY2(good.code == 0, good.error);
         QVERIFY2(good.out.contains("residual 0.000") && !good.out.contains("POOR") && !good.out.contains("few"),
                  good.out);
         QVERIFY2(good.out.contains("its points do not keep 0.95"), good.out);
-        QVERIFY(write("few.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n1,1\n"));
+        QVERIFY(m_program.write("few.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n1,1\n"));
         const auto few =
             m_program.run({"calibrate", "--triples", "few.csv", "--policy", "snapkv", "--out", "few.json"});
         QVERIFY2(few.out.contains("few rows: 4 between 0 and 1 for 1 context;"), few.out);
         QVERIFY2(few.out.contains("bootstrap 5-95 %") && !few.out.contains("no interval"), few.out);
         QVERIFY(json("few.json")["notes"].toArray().last().toString().startsWith("few rows: 4 "));
-        QVERIFY(write("one.csv", "retention,quality\n0.3,0.6\n1,1\n"));
+        QVERIFY(m_program.write("one.csv", "retention,quality\n0.3,0.6\n1,1\n"));
         const auto one =
             m_program.run({"calibrate", "--triples", "one.csv", "--policy", "snapkv", "--out", "one.json"});
         QVERIFY2(one.out.contains("few rows: 1 ") && one.out.contains("there is no interval"), one.out);
@@ -98,13 +93,14 @@ private slots:
 
     // A table without parameters may have been measured with others than the policy's; one with its spec says which.
     void parametersOfATableAreCompared() {
-        QVERIFY(write("plain.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n"));
+        QVERIFY(m_program.write("plain.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n"));
         const auto plain = m_program.run(
             {"calibrate", "--triples", "plain.csv", "--policy", "snapkv,window=8", "--out", "plain.json"});
         QVERIFY2(plain.code == 0 && plain.out.contains("does not say with which parameters"), plain.out);
         QVERIFY(json("plain.json")["notes"].toArray()[0].toString().contains("does not say with which parameters"));
-        QVERIFY(write("spec.csv", "spec,retention,quality\n\"snapkv,window=16\",0.1,0.1\n\"snapkv,window=16\",0.3,0.3\n"
-                                  "\"snapkv,window=16\",0.5,0.5\n"));
+        const QByteArray row = "\"snapkv,window=16\",0.";
+        const QByteArray rows = row + "1,0.1\n" + row + "3,0.3\n" + row + "5,0.5\n";
+        QVERIFY(m_program.write("spec.csv", "spec,retention,quality\n" + rows));
         const auto named =
             m_program.run({"calibrate", "--triples", "spec.csv", "--policy", "snapkv,window=8", "--out", "spec.json"});
         QVERIFY2(named.out.contains("measured with window=16, this run has window=8"), named.out);
@@ -142,7 +138,7 @@ private slots:
         expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=given",
                     "--view-set", "k=-10", "--out", "g.png"});
         QVERIFY(!QImage(m_program.at("g.png")).isNull());
-        QVERIFY(write(
+        QVERIFY(m_program.write(
             "t.csv", "context,retention,quality,nll_context\na,0.2,0.8,1\na,0.5,0.97,1\nb,0.2,0.25,4\nb,0.5,0.55,4\n"));
         expectDone({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set", "source=table",
                     "--view-set", "table=t.csv", "--out", "t.svg"});

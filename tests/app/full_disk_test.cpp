@@ -62,9 +62,7 @@ private slots:
         QFETCH(QList<int>, limits);
         for (const int limit : limits) {
             const Program program;
-            QFile old(program.at(name));
-            QVERIFY(old.open(QIODevice::WriteOnly) && old.write("old") == 3);
-            old.close();
+            QVERIFY(program.write(name, "old"));
             const auto outcome = program.run(arguments, static_cast<rlim_t>(limit));
             const QByteArray what =
                 QByteArray::number(limit) + " bytes, code " + QByteArray::number(outcome.code) + "\n" + outcome.error;
@@ -81,18 +79,15 @@ private slots:
         QFETCH(QStringList, arguments);
         QFETCH(QString, name);
         const Program program;
-        QFile old(program.at(name));
-        QVERIFY(old.open(QIODevice::WriteOnly) && old.write("old") == 3);
-        old.close();
+        QVERIFY(program.write(name, "old"));
         const QByteArray folder = program.at(".").toUtf8();
         QCOMPARE(::chmod(folder.constData(), 0555), 0);
         QProcess process;
-        process.setWorkingDirectory(program.at("."));
         process.setChildProcessModifier([] {
             constexpr uid_t kNobody = 65534; // no permission stops the superuser
             if (::geteuid() == 0) static_cast<void>(!::setuid(kNobody));
         });
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        program.start(process, arguments);
         const bool finished = process.waitForFinished(120'000);
         QCOMPARE(::chmod(folder.constData(), 0755), 0);
         const QByteArray error = process.readAllStandardError();

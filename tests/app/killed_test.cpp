@@ -69,8 +69,7 @@ class KilledTest : public QObject {
         pass(moment.microseconds);
     }
     static void start(QProcess& process, const Program& program, const QStringList& arguments) {
-        process.setWorkingDirectory(program.at("."));
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        program.start(process, arguments);
         QVERIFY(process.waitForStarted());
     }
     /// The lines without what differs between two runs of one command: times.
@@ -105,9 +104,7 @@ private slots:
         const QByteArray expected = withoutTimes(program.content(name), name);
         int cut = 0;
         for (int i = 0; i < m_kills; ++i) {
-            QFile old(program.at(name));
-            QVERIFY(old.open(QIODevice::WriteOnly) && old.write("old") == 3);
-            old.close();
+            QVERIFY(program.write(name, "old"));
             const QStringList before = temporariesIn(program);
             QProcess process;
             start(process, program, arguments);

@@ -30,14 +30,57 @@ using namespace kvscope;
 using kvscope::testing::answerFileDialog;
 using kvscope::testing::Classroom;
 
+namespace {
+
+/// A window with the dialog in which a lesson is made.
+struct Author : Classroom {
+    LessonMaker* maker = nullptr;
+
+    Author() {
+        window.actions()->byName("makeLesson")->trigger();
+        maker = find<LessonMaker>("lessonMaker");
+    }
+    void click(const char* button) { QTest::mouseClick(maker->findChild<QPushButton*>(button), Qt::LeftButton); }
+    void write(const char* field, const char* text) { QTest::keyClicks(maker->findChild<QWidget*>(field), text); }
+    /// Saves under a name of the folder of one's own lessons.
+    QString saveAs(const char* name) {
+        const QString path = QDir(LessonMaker::folder()).filePath(name);
+        answerFileDialog(path);
+        click("makerSave");
+        return path;
+    }
+    QString why() const { return maker->findChild<QLabel*>("makerWhy")->text(); }
+    QString now() const { return maker->findChild<QLabel*>("makerNow")->text(); }
+    /// Esc belongs to the active window.
+    bool isActivated() {
+        maker->activateWindow();
+        return QTest::qWaitFor([&] { return QApplication::activeWindow() == maker; });
+    }
+    /// Whether it asks when it is to be closed; the answer is no.
+    template <class Close> bool asksBefore(const Close& close) {
+        bool asked = false;
+        QTimer::singleShot(0, maker, [&] {
+            auto* question = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+            asked = question != nullptr;
+            if (asked) QTest::keyClick(question, Qt::Key_Escape);
+        });
+        close();
+        return QTest::qWaitFor([&] { return asked; });
+    }
+};
+
+Lesson lessonAbout(const std::string& quantity) {
+    Lesson lesson;
+    lesson.question = "How much?";
+    lesson.quantity = quantity;
+    lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+    return lesson;
+}
+
+} // namespace
+
 class LessonMakerTest : public QObject {
     Q_OBJECT
-
-    /// Esc belongs to the active window.
-    static bool isActivated(QWidget* window) {
-        window->activateWindow();
-        return QTest::qWaitFor([&] { return QApplication::activeWindow() == window; });
-    }
 
 private slots:
     void initTestCase() { QStandardPaths::setTestModeEnabled(true); }
@@ -48,30 +91,18 @@ private slots:
     void cleanupTestCase() { QDir(LessonMaker::folder()).removeRecursively(); }
 
     void anotherStartIsNotLostUnasked() {
-        Classroom open;
-        open.window.actions()->byName("makeLesson")->trigger();
-        auto* maker = open.find<LessonMaker>("lessonMaker");
+        Author open;
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
-        QTest::mouseClick(maker->findChild<QPushButton*>("makerStart"), Qt::LeftButton);
-        bool asked = false;
-        QTimer::singleShot(0, maker, [&] {
-            auto* question = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-            asked = question != nullptr;
-            if (asked) QTest::keyClick(question, Qt::Key_Escape); // no
-        });
-        maker->reject();
-        QVERIFY(asked && maker->isVisible());
+        open.click("makerStart");
+        QVERIFY(open.asksBefore([&] { open.maker->reject(); }) && open.maker->isVisible());
     }
 
     /// The words of the old choices are about another quantity.
     void anotherQuantityHasItsOwnChoices() {
         Classroom open;
         QuestionMaker maker(open.bench, nullptr);
-        Lesson lesson;
-        lesson.question = "How much?";
+        Lesson lesson = lessonAbout(lessonQuantities().front().id);
         lesson.answer = "So much.";
-        lesson.quantity = lessonQuantities().front().id;
-        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
         maker.show(lesson);
         Lesson written = lesson;
         maker.writeTo(written);
@@ -94,11 +125,7 @@ private slots:
     void boundsAreFiniteNumbersThatRise() {
         Classroom open;
         QuestionMaker maker(open.bench, nullptr);
-        Lesson lesson;
-        lesson.question = "How much?";
-        lesson.quantity = "kept_share";
-        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
-        maker.show(lesson);
+        maker.show(lessonAbout("kept_share"));
         const auto missing = [&](const char* bounds) {
             maker.findChild<QLineEdit*>("makerBounds")->setText(bounds);
             return maker.missing();
@@ -111,10 +138,7 @@ private slots:
     void theFindingsOfTheStopsAreHiddenToo() {
         Classroom open;
         QuestionMaker maker(open.bench, nullptr);
-        Lesson lesson;
-        lesson.question = "How much?";
-        lesson.quantity = "kept_share";
-        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        Lesson lesson = lessonAbout("kept_share");
         lesson.views = {"token_profile", "attention_map"};
         lesson.stops.resize(1);
         lesson.stops[0].views = {"token_strip"};
@@ -136,10 +160,7 @@ private slots:
     void aNewQuestionHasNoNumbersOfTheOldOne() {
         Classroom open;
         QuestionMaker maker(open.bench, nullptr);
-        Lesson lesson;
-        lesson.question = "How much?";
-        lesson.quantity = "kept_share";
-        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        Lesson lesson = lessonAbout("kept_share");
         lesson.recorded = {{"kept_share@0", 0.7}};
         maker.show(lesson);
         maker.writeTo(lesson);
@@ -168,62 +189,38 @@ private slots:
 
     /// The file names the start's capture alone: what was taken on another one would be shown on this one.
     void aLessonIsOfOneCapture() {
-        Classroom open;
-        open.window.actions()->byName("makeLesson")->trigger();
-        auto* maker = open.find<LessonMaker>("lessonMaker");
-        const auto click = [&](const char* name) {
-            QTest::mouseClick(maker->findChild<QPushButton*>(name), Qt::LeftButton);
-        };
-        const auto why = [&] { return maker->findChild<QLabel*>("makerWhy")->text(); };
-        QTest::keyClicks(maker->findChild<QWidget*>("makerTitle"), "Two captures");
-        click("makerAdd");
+        Author open;
+        open.write("makerTitle", "Two captures");
+        open.click("makerAdd");
         open.bench.openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
         QTRY_VERIFY_WITH_TIMEOUT(open.bench.session().capturePath.ends_with("story-2k.h5"), 60'000);
-        click("makerAdd");
-        click("makerSave");
-        QVERIFY2(why().contains("taken on another capture than the start"), qPrintable(why()));
-        click("makerStart"); // now the first stop is the other one
-        click("makerSave");
-        QVERIFY2(why().contains("taken on another capture than the start"), qPrintable(why()));
-        maker->findChild<QListWidget*>("makerStops")->setCurrentRow(0);
-        click("makerRetake");
-        const QString path = QDir(LessonMaker::folder()).filePath("two-captures.kvscope");
-        answerFileDialog(path);
-        click("makerSave");
+        open.click("makerAdd");
+        open.click("makerSave");
+        QVERIFY2(open.why().contains("taken on another capture than the start"), qPrintable(open.why()));
+        open.click("makerStart"); // now the first stop is the other one
+        open.click("makerSave");
+        QVERIFY2(open.why().contains("taken on another capture than the start"), qPrintable(open.why()));
+        open.maker->findChild<QListWidget*>("makerStops")->setCurrentRow(0);
+        open.click("makerRetake");
+        const QString path = open.saveAs("two-captures.kvscope");
         QTRY_VERIFY(QFile::exists(path));
-        QVERIFY(why().isEmpty());
+        QVERIFY(open.why().isEmpty());
     }
 
     void aSessionBecomesALessonByClicks() {
-        Classroom open;
-        open.window.actions()->byName("makeLesson")->trigger();
-        auto* maker = open.find<LessonMaker>("lessonMaker");
-        QVERIFY(maker && maker->isVisible());
-        const auto click = [&](const char* name) {
-            QTest::mouseClick(maker->findChild<QPushButton*>(name), Qt::LeftButton);
-        };
-        const auto write = [&](const char* field, const char* text) {
-            QTest::keyClicks(maker->findChild<QWidget*>(field), text);
-        };
-        click("makerSave"); // without a title nothing is asked
-        QVERIFY(maker->findChild<QLabel*>("makerWhy")->text().contains("title"));
-        write("makerTitle", "Budgets and heads");
-        write("makerText", "Less cache, more error.");
-        QVERIFY(isActivated(maker));
-        bool asked = false;
-        QTimer::singleShot(0, maker, [&] {
-            auto* question = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-            asked = question != nullptr;
-            if (asked) QTest::keyClick(question, Qt::Key_Escape); // no
-        });
-        QTest::keyClick(maker, Qt::Key_Escape);
-        QTRY_VERIFY(asked);
-        QVERIFY(maker->isVisible());
+        Author open;
+        QVERIFY(open.maker && open.maker->isVisible());
+        open.click("makerSave"); // without a title nothing is asked
+        QVERIFY(open.why().contains("title"));
+        open.write("makerTitle", "Budgets and heads");
+        open.write("makerText", "Less cache, more error.");
+        QVERIFY(open.isActivated());
+        QVERIFY(open.asksBefore([&] { QTest::keyClick(open.maker, Qt::Key_Escape); }) && open.maker->isVisible());
         const Session start = open.bench.session();
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
-        click("makerAdd");
-        write("makerStopTitle", "A tenth");
-        write("makerStopText", "Look at the error.");
+        open.click("makerAdd");
+        open.write("makerStopTitle", "A tenth");
+        open.write("makerStopText", "Look at the error.");
         open.bench.change(
             [](Session& s) {
                 s.layer = LayerIndex(5);
@@ -231,16 +228,14 @@ private slots:
                 setViewOption(s, "token_profile", "scale", "rank");
             },
             "Layer");
-        click("makerAdd");
-        write("makerStopText", "Another head.");
+        open.click("makerAdd");
+        open.write("makerStopText", "Another head.");
         const Session second = open.bench.session();
-        QCOMPARE(maker->findChild<QListWidget*>("makerStops")->count(), 2);
-        const QString path = QDir(LessonMaker::folder()).filePath("budgets-and-heads.kvscope");
-        answerFileDialog(path);
-        click("makerSave");
+        QCOMPARE(open.maker->findChild<QListWidget*>("makerStops")->count(), 2);
+        const QString path = open.saveAs("budgets-and-heads.kvscope");
         QTRY_VERIFY(QFile::exists(path));
-        QVERIFY(isActivated(maker));
-        QTest::keyClick(maker, Qt::Key_Escape); // all is saved: nothing is asked
+        QVERIFY(open.isActivated());
+        QTest::keyClick(open.maker, Qt::Key_Escape); // all is saved: nothing is asked
         QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
         open.activate();
         const auto lesson = lessonOf(readSession(path.toStdString()));
@@ -269,51 +264,41 @@ private slots:
 
     // The question is asked of what is shown, its number computed at once; the reader meets it as in the program's own.
     void aQuestionByClicks() {
-        Classroom open;
-        open.window.actions()->byName("makeLesson")->trigger();
-        auto* maker = open.find<LessonMaker>("lessonMaker");
-        const auto write = [&](const char* field, const char* text) {
-            QTest::keyClicks(maker->findChild<QWidget*>(field), text);
-        };
-        const auto save = [&] { QTest::mouseClick(maker->findChild<QPushButton*>("makerSave"), Qt::LeftButton); };
-        const auto why = [&] { return maker->findChild<QLabel*>("makerWhy")->text(); };
-        const auto now = [&] { return maker->findChild<QLabel*>("makerNow")->text(); };
-        write("makerTitle", "What is lost");
-        write("makerText", "Less cache, more error.");
-        auto* pages = maker->findChild<QWidget*>("makerPages");
+        Author open;
+        open.write("makerTitle", "What is lost");
+        open.write("makerText", "Less cache, more error.");
+        auto* pages = open.maker->findChild<QWidget*>("makerPages");
         pages->setFocus();
         QTest::keyClick(pages, Qt::Key_Right);
-        QTRY_VERIFY(maker->findChild<QWidget*>("makerQuestion")->isVisible());
-        write("makerQuestion", "Which share is kept?");
-        save();
-        QVERIFY2(why().contains("needs the number"), qPrintable(why()));
-        auto* quantity = maker->findChild<QComboBox*>("makerQuantity");
+        QTRY_VERIFY(open.maker->findChild<QWidget*>("makerQuestion")->isVisible());
+        open.write("makerQuestion", "Which share is kept?");
+        open.click("makerSave");
+        QVERIFY2(open.why().contains("needs the number"), qPrintable(open.why()));
+        auto* quantity = open.maker->findChild<QComboBox*>("makerQuantity");
         quantity->setFocus();
         while (quantity->currentData().toString() != "kept_share") {
             const int before = quantity->currentIndex();
             QTest::keyClick(quantity, Qt::Key_Down);
             QVERIFY(quantity->currentIndex() != before);
         }
-        QTRY_COMPARE_WITH_TIMEOUT(now(), QString("Computed: 24.9 %"), 60'000); // 248 of 995 tokens
-        write("makerBounds", "60, 20");
-        save();
-        QVERIFY2(why().contains("ascending"), qPrintable(why()));
-        auto* bounds = maker->findChild<QLineEdit*>("makerBounds");
+        QTRY_COMPARE_WITH_TIMEOUT(open.now(), QString("Computed: 24.9 %"), 60'000); // 248 of 995 tokens
+        open.write("makerBounds", "60, 20");
+        open.click("makerSave");
+        QVERIFY2(open.why().contains("ascending"), qPrintable(open.why()));
+        auto* bounds = open.maker->findChild<QLineEdit*>("makerBounds");
         bounds->selectAll();
-        write("makerBounds", "20, 60");
-        QVERIFY2(now().endsWith("That is: 20 to 60 %"), qPrintable(now()));
-        write("makerAnswer", "It is {vlue}.");
-        save();
-        QVERIFY2(why().contains("vlue"), qPrintable(why()));
-        auto* answer = maker->findChild<QPlainTextEdit*>("makerAnswer");
+        open.write("makerBounds", "20, 60");
+        QVERIFY2(open.now().endsWith("That is: 20 to 60 %"), qPrintable(open.now()));
+        open.write("makerAnswer", "It is {vlue}.");
+        open.click("makerSave");
+        QVERIFY2(open.why().contains("vlue"), qPrintable(open.why()));
+        auto* answer = open.maker->findChild<QPlainTextEdit*>("makerAnswer");
         answer->selectAll();
-        write("makerAnswer", "It is {value}, error {output_error}.");
-        const QString path = QDir(LessonMaker::folder()).filePath("what-is-lost.kvscope");
-        answerFileDialog(path);
-        save();
+        open.write("makerAnswer", "It is {value}, error {output_error}.");
+        const QString path = open.saveAs("what-is-lost.kvscope");
         QTRY_VERIFY(QFile::exists(path));
-        QVERIFY(isActivated(maker));
-        QTest::keyClick(maker, Qt::Key_Escape);
+        QVERIFY(open.isActivated());
+        QTest::keyClick(open.maker, Qt::Key_Escape);
         QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
         // The menu has it at once.
         QMenu* lessons = nullptr;

@@ -34,6 +34,26 @@ struct Lectern : Classroom {
         QVERIFY2(found && found->isEnabled(), qPrintable(button));
         QTest::mouseClick(found, Qt::LeftButton);
     }
+    /// Makes a prediction and asks for the answer.
+    void predict(int which) {
+        QTest::mouseClick(choice(which), Qt::LeftButton, {}, QPoint(8, 12));
+        click("lessonAnswerButton");
+    }
+    void show(const char* lesson) {
+        bench.change(
+            [&](Session& s) {
+                s.layout = WindowLayout::Teach;
+                s.lesson = lesson;
+            },
+            "Lesson");
+        settle();
+    }
+    static void enter(QLineEdit* field, const char* text) {
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, text);
+        QTest::keyClick(field, Qt::Key_Return);
+    }
     QString text(const char* label) const { return find<QLabel>(label)->text(); }
     QRadioButton* choice(int i) const { return find<QRadioButton>(qPrintable(QString("lessonChoice%1").arg(i))); }
     QString findingOf(const char* view) const {
@@ -76,13 +96,7 @@ private slots:
 
     void aLessonWithoutViewsIsShown() {
         Lectern open;
-        open.bench.change(
-            [](Session& s) {
-                s.layout = WindowLayout::Teach;
-                s.lesson = R"({"title": "Words alone", "text": "It names no view."})";
-            },
-            "Lesson");
-        open.settle();
+        open.show(R"({"title": "Words alone", "text": "It names no view."})");
         QVERIFY(open.dock("lesson")->isVisible());
         QCOMPARE(open.text("lessonText"), QString("It names no view."));
         open.window.actions()->byName("presenter")->trigger();
@@ -93,13 +107,7 @@ private slots:
     /// Each paragraph has a label of its own, but a list that is broken in two counts from 1 again.
     void theItemsOfAListStayTogether() {
         Lectern open;
-        open.bench.change(
-            [](Session& s) {
-                s.layout = WindowLayout::Teach;
-                s.lesson = R"({"title": "A list", "text": "Look:\n\n1. here\n\n   and\n \n2. there\n\nBut\n\n\nno."})";
-            },
-            "Lesson");
-        open.settle();
+        open.show(R"({"title": "A list", "text": "Look:\n\n1. here\n\n   and\n \n2. there\n\nBut\n\n\nno."})");
         QStringList texts;
         for (const QLabel* label : open.dock("lesson")->findChildren<QLabel*>("lessonText")) texts += label->text();
         QCOMPARE(texts, QStringList({"Look:\n\n1. here\n\n   and\n \n2. there", "But", "no."}));
@@ -107,13 +115,7 @@ private slots:
 
     void aLessonWithAWrongViewSaysSo() {
         Lectern open;
-        open.bench.change(
-            [](Session& s) {
-                s.layout = WindowLayout::Teach;
-                s.lesson = R"({"title": "A wrong name", "text": "It names one.", "views": ["token_strp"]})";
-            },
-            "Lesson");
-        open.settle();
+        open.show(R"({"title": "A wrong name", "text": "It names one.", "views": ["token_strp"]})");
         QCOMPARE(open.visibleTexts().filter("token_strp").size(), 1);
         open.window.actions()->byName("presenter")->trigger();
         open.settle();
@@ -145,10 +147,7 @@ private slots:
         QVERIFY(!row->isHidden() && !row->differs());
         QCOMPARE(field->text().toDouble(), kept);
         // Another one, and back to the quality itself, which is no number of percent.
-        field->setFocus();
-        field->selectAll();
-        QTest::keyClicks(field, "50");
-        QTest::keyClick(field, Qt::Key_Return);
+        open.enter(field, "50");
         QCOMPARE(open.bench.session().budget.value, 0.5);
         QVERIFY(row->differs());
         row->findChild<QToolButton*>()->click();
@@ -172,8 +171,7 @@ private slots:
     void theOpenLessonOpensAfresh() {
         Lectern open;
         open.openLesson(kBlocks);
-        QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
-        open.click("lessonAnswerButton");
+        open.predict(0);
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains('%'), 60'000);
         open.click("lessonStop3");
         open.scrollBar()->setValue(open.scrollBar()->maximum());
@@ -211,8 +209,7 @@ private slots:
         Lectern open;
         open.openLesson(kKeydiff);
         open.click("lessonStop3"); // half the budget
-        QTest::mouseClick(open.choice(1), Qt::LeftButton, {}, QPoint(8, 12));
-        open.click("lessonAnswerButton");
+        open.predict(1);
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
         QCOMPARE(open.bench.session().budget.value, 0.1);
         const QString answer = open.text("lessonAnswer");
@@ -242,8 +239,7 @@ private slots:
             },
             "Lesson");
         open.settle();
-        QTest::mouseClick(open.choice(1), Qt::LeftButton, {}, QPoint(8, 12));
-        open.click("lessonAnswerButton");
+        open.predict(1);
         QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"),
                                   QString("The lesson explains another choice than the number falls into."), 60'000);
     }
@@ -252,8 +248,7 @@ private slots:
     void anotherQueryHeadHasAnotherAnswer() {
         Lectern open;
         open.openLesson(kPremise);
-        QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
-        open.click("lessonAnswerButton");
+        open.predict(0);
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains("0.932"), 60'000);
         open.bench.change([](Session& s) { s.queryHead = QueryHeadIndex(6); }, "Query head");
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains("0.953"), 60'000);
@@ -269,16 +264,10 @@ private slots:
         QCOMPARE(rows[1]->id(), std::string("budget"));
         auto* budget = rows[1]->findChild<QLineEdit*>();
         QCOMPARE(budget->text(), QString("30"));
-        budget->setFocus();
-        budget->selectAll();
-        QTest::keyClicks(budget, "50");
-        QTest::keyClick(budget, Qt::Key_Return);
+        open.enter(budget, "50");
         QCOMPARE(open.bench.session().budget.value, 0.5);
         auto* lambda = rows[0]->findChild<QLineEdit*>();
-        lambda->setFocus();
-        lambda->selectAll();
-        QTest::keyClicks(lambda, "1");
-        QTest::keyClick(lambda, Qt::Key_Return);
+        open.enter(lambda, "1");
         QCOMPARE(open.bench.session().panes[0].policy.values.real("lambda"), 1.0);
         open.click("lessonStop0");
         QCOMPARE(open.bench.session().panes[0].policy.values.real("lambda"), 0.3);

@@ -233,7 +233,7 @@ private slots:
         LiveBench live;
         live.jobs.setWanted(true, false);
         live.executor.settle();
-        live.killWorker();
+        live.fake.kill();
         live.jobs.setWriting({.mostTokens = 3}); // asks for all rows
         live.executor.settle();
         QVERIFY2(QByteArray::fromStdString(live.jobs.error() + live.row(1).error).contains("was killed by signal 9"),
@@ -248,7 +248,7 @@ private slots:
         live.jobs.setWanted(true, true);
         live.executor.settle();
         const double before = live.nll(1);
-        live.killWorker();
+        live.fake.kill();
         live.setTokens(9);
         live.executor.settle();
         QVERIFY2(live.jobs.error().find("was killed by signal 9") != std::string::npos, live.jobs.error().c_str());

@@ -1,14 +1,10 @@
 #pragma once
 
-#include "app/live/live_context.h"
 #include "app/workbench/live_answer_jobs.h"
+#include "tests/app/answer_context.h"
 #include "tests/app/manual_workbench.h"
-#include "tests/live/fake_worker.h"
-#include "tests/support/random_capture.h"
 
 #include <QtTest>
-
-#include <csignal>
 
 namespace kvscope::testing {
 
@@ -19,12 +15,8 @@ struct LiveBench {
     std::unique_ptr<Workbench> bench = manualWorkbench(executor);
     LiveAnswerJobs& jobs = LiveAnswerJobs::of(*bench);
 
-    explicit LiveBench(bool hasAnswer = true, const std::string& mode = "right") : fake(capture(hasAnswer).get()) {
-        live::LiveDescription description;
-        description.command = fake.command(mode);
-        description.model.path = "tiny";
-        description.parts = {{SegmentKind::Context, "ignored"}};
-        bench->openLive(description);
+    explicit LiveBench(bool hasAnswer = true, const std::string& mode = "right") : fake(contextWith(hasAnswer).get()) {
+        bench->openLive(contextOf(fake, mode));
         executor.settle();
         change([](Session& session) {
             session.panes = {{specOfVariant("keydiff", {}), {}, {}}, {specOfVariant("snapkv", {}), {}, {}}};
@@ -32,20 +24,9 @@ struct LiveBench {
         });
         executor.settle();
     }
-    static std::shared_ptr<MemoryCapture> capture(bool hasAnswer) {
-        auto made = makeRandomCapture(7, 83, 2, 4, 2, 16);
-        made->tokenTable.segments = {{0, 61, SegmentKind::Context}, {61, hasAnswer ? 75 : 83, SegmentKind::Question}};
-        if (hasAnswer) made->tokenTable.segments.push_back({75, 83, SegmentKind::Answer});
-        return made;
-    }
     void change(const std::function<void(Session&)>& edit) { bench->change(edit, "Test"); }
     void setTokens(int tokens) {
         change([&](Session& session) { setBudget(session, {Budget::Unit::Tokens, static_cast<double>(tokens)}); });
-    }
-    void killWorker() const {
-        QFile pid(fake.path() + "/pid");
-        QVERIFY(pid.open(QIODevice::ReadOnly));
-        ::kill(pid.readAll().toInt(), SIGKILL);
     }
     const LiveAnswerJobs::Row& row(std::size_t index) const { return jobs.rows().at(index); }
     double nll(std::size_t index) const { return row(index).live.expected ? row(index).live.expected->nll : -1; }

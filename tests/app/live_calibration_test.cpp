@@ -29,9 +29,7 @@ struct Live {
     explicit Live(bool hasAnswer = true, const char* mode = "right") : fake(contextWith(hasAnswer).get()) {
         capture = opened(fake, mode);
     }
-    PaneRequest pane(const char* spec, const char* cut = "61") const {
-        return {runRequest(capture, spec, cut), {}};
-    }
+    PaneRequest pane(const char* spec, const char* cut = "61") const { return {runRequest(capture, spec, cut), {}}; }
     CalibrationViewData shown(std::vector<const char*> specs, const char* cut = "61") const {
         ViewDataRequest request;
         request.capture = capture;

@@ -5,9 +5,8 @@
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
+#include "tests/app/answer_context.h"
 #include "tests/app/command_test.h"
-#include "tests/live/fake_worker.h"
-#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QJsonArray>
@@ -24,17 +23,10 @@ using testing::FakeWorker;
 class LiveCommandTest : public testing::CommandTest {
     Q_OBJECT
 
-    FakeWorker m_fake{makeCapture().get()};
+    FakeWorker m_fake{testing::contextWith().get()};
 
-    static std::shared_ptr<MemoryCapture> makeCapture() {
-        auto capture = makeRandomCapture(7, 83, 2, 4, 2, 16);
-        capture->tokenTable.segments = {
-            {0, 61, SegmentKind::Context}, {61, 75, SegmentKind::Question}, {75, 83, SegmentKind::Answer}};
-        return capture;
-    }
     QStringList live(const QString& mode, const QStringList& more) const {
-        QFile text(m_program.at("text.txt"));
-        if (!text.open(QIODevice::WriteOnly) || text.write("In the beginning") < 0) qFatal("cannot write");
+        if (!m_program.write("text.txt", "In the beginning")) qFatal("cannot write");
         return QStringList{"live",   "tiny",    "--python", QString::fromStdString(m_fake.command(mode.toStdString())),
                            "--text", "text.txt"} +
                more;
@@ -306,8 +298,7 @@ private slots:
         const QStringList files = {"text.h5", "model/weights.safetensors", "model/weights.h5", "model/config.json",
                                    "blob.json"};
         for (const QString& name : files) {
-            QFile file(m_program.at(name));
-            QVERIFY(file.open(QIODevice::WriteOnly) && file.write("an input") > 0);
+            QVERIFY(m_program.write(name, "an input"));
         }
         QFile::link(m_program.at("model/config.json"), m_program.at("linked.json"));
         QFile::link(m_program.at("blob.json"), m_program.at("model/blob.json"));
@@ -338,15 +329,14 @@ private slots:
     void aSignalEndsTheWorkerToo() {
         QFETCH(int, number);
         QFETCH(QString, mode);
-        const FakeWorker fake(makeCapture().get());
+        const FakeWorker fake(testing::contextWith().get());
         QProcess process;
-        process.setWorkingDirectory(m_program.at("."));
         QStringList words = live(mode, {"--answer", "42", "--policy", "keydiff@0.5"});
         std::string command = fake.command(mode.toStdString());
         if (QByteArray(QTest::currentDataTag()).contains("srun"))
             command = "python3 -S '" + testing::sourceDir() + "/tests/live/fake_srun.py' " + command;
         words[words.indexOf("--python") + 1] = QString::fromStdString(command);
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", words);
+        m_program.start(process, words);
         QTRY_VERIFY_WITH_TIMEOUT(fake.isAlive(), 60'000);
         ::kill(static_cast<pid_t>(process.processId()), number);
         QVERIFY(process.waitForFinished(60'000));

@@ -9,10 +9,10 @@
 #include "app/window/dialogs/from_text_dialog.h"
 #include "app/window/docks/dock_layout.h"
 #include "core/run/stage_cache.h"
+#include "tests/app/answer_context.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
-#include "tests/live/fake_worker.h"
-#include "tests/support/random_capture.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QAction>
@@ -23,8 +23,6 @@
 #include <QPlainTextEdit>
 #include <QSettings>
 
-#include <csignal>
-
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
 using kvscope::testing::FakeWorker;
@@ -34,15 +32,9 @@ namespace {
 
 /// A window, and a worker that reads 83 tokens: 61 of context, a question and an answer of 8.
 struct LiveWindow : OpenWindow {
-    FakeWorker fake{capture().get()};
+    FakeWorker fake{testing::contextWith().get()};
 
     LiveWindow() { QSettings().clear(); }
-    static std::shared_ptr<MemoryCapture> capture() {
-        auto made = makeRandomCapture(7, 83, 2, 4, 2, 16);
-        made->tokenTable.segments = {
-            {0, 61, SegmentKind::Context}, {61, 75, SegmentKind::Question}, {75, 83, SegmentKind::Answer}};
-        return made;
-    }
     live::LiveDescription description(const std::string& mode = "right") const {
         live::LiveDescription made;
         made.command = fake.command(mode);
@@ -70,15 +62,6 @@ struct LiveWindow : OpenWindow {
                 if (one->text() == text) return one;
         return nullptr;
     }
-    QString said(const char* id) {
-        const auto* row = window.notices().findChild<QFrame*>(id);
-        return row ? row->findChild<QLabel*>("message")->text() : QString();
-    }
-    QByteArray worker() const { ///< its process
-        QFile pid(fake.path() + "/pid");
-        return pid.open(QIODevice::ReadOnly) ? pid.readAll() : QByteArray();
-    }
-    void killWorker() const { ::kill(worker().toInt(), SIGKILL); }
 };
 
 template <class Field> Field* field(QDialog* dialog, const char* name) { return dialog->findChild<Field*>(name); }
@@ -151,10 +134,10 @@ private slots:
         QVERIFY(said(dialog, "cutSays").contains("22 behind it") && said(dialog, "cutSays").contains("answer has 8"));
         QVERIFY2(dialog->height() <= 680 && dialog->width() <= 900, "too large for 1280x720");
         live.finish(); // the check
-        const QByteArray asked = live.worker();
+        const QByteArray asked = live.fake.process();
         clickOpen(dialog);
         live.waitForLive();
-        QCOMPARE(live.worker(), asked); // the worker that answered the dialog goes on
+        QCOMPARE(live.fake.process(), asked); // the worker that answered the dialog goes on
         QCOMPARE(live.bench.session().live.text().empty(), false);
         QVERIFY2(live.window.windowTitle().startsWith("fake (live)"), qPrintable(live.window.windowTitle()));
         QCOMPARE(live.bench.cut()->token, 61);
@@ -289,7 +272,7 @@ private slots:
         live.waitForLive();
         const Session before = live.bench.session();
         const auto kept = live.bench.viewInput().panes.at(0).result;
-        live.killWorker();
+        live.fake.kill();
         // Nothing is pending until the system has told of its end.
         QTRY_VERIFY_WITH_TIMEOUT(!live.said("worker").isEmpty(), 60'000);
         QVERIFY2(live.said("worker").startsWith("The worker was killed by signal 9"), qPrintable(live.said("worker")));
@@ -351,12 +334,8 @@ private slots:
         file.seek(0);
         file.write(text);
         file.close();
-        try {
-            readSession(path);
-            QFAIL("it was read");
-        } catch (const Error& error) {
-            QVERIFY2(QString(error.what()).contains("'cut'"), error.what());
-        }
+        const QString refused = errorText([&] { readSession(path); });
+        QVERIFY2(refused.contains("'cut'"), qPrintable(refused));
     }
 
     void aRefusalOffersToChangeTheDescription() {
@@ -407,7 +386,7 @@ private slots:
     void theWorkerGoesWithTheWindow() {
         auto live = std::make_unique<LiveWindow>();
         live->openLive();
-        const QString process = "/proc/" + live->worker();
+        const QString process = "/proc/" + live->fake.process();
         QVERIFY(QFile::exists(process));
         live->finish(); // a job that still runs would keep its context
         live.reset();

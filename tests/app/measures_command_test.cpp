@@ -4,7 +4,6 @@
 #include "core/capture/capture_writer.h"
 #include "tests/app/command_test.h"
 #include "tests/support/random_capture.h"
-#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QJsonArray>
@@ -12,12 +11,6 @@
 #include <QJsonObject>
 
 using namespace kvscope;
-
-namespace {
-
-const QString kSample = QString::fromStdString(testing::sourceDir() + "/sample_data/needle-1k.h5");
-
-} // namespace
 
 class MeasuresCommandTest : public testing::CommandTest {
     Q_OBJECT

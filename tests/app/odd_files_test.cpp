@@ -18,31 +18,17 @@ using namespace kvscope;
 
 namespace {
 
-const QString kSample = QString::fromStdString(testing::sourceDir() + "/sample_data/broken/sound.h5");
+const QString kSound = QString::fromStdString(testing::sourceDir() + "/sample_data/broken/sound.h5");
 
 } // namespace
 
 class OddFilesTest : public testing::CommandTest {
     Q_OBJECT
 
-    /// A line of the shell, in which $KVSCOPE is the program: Qt could not give it these names. { code, both outputs }
-    std::pair<int, QByteArray> shell(const QString& line) const {
-        QProcess process;
-        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-        environment.insert("KVSCOPE", QCoreApplication::applicationDirPath() + "/../bin/kvscope");
-        for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(display);
-        process.setProcessEnvironment(environment);
-        process.setWorkingDirectory(m_program.at("."));
-        process.setProcessChannelMode(QProcess::MergedChannels);
-        process.start("sh", {"-c", line});
-        if (!process.waitForFinished(120'000)) return {-2, {}};
-        return {process.exitCode(), process.readAll()};
-    }
-
 private slots:
     void initTestCase() {
-        QVERIFY(QFile::copy(kSample, m_program.at("good.h5")));
-        QVERIFY(QFile::copy(kSample, m_program.at("-dash.h5")));
+        QVERIFY(QFile::copy(kSound, m_program.at("good.h5")));
+        QVERIFY(QFile::copy(kSound, m_program.at("-dash.h5")));
         for (const char* extension : {"h5", "json", "csv", "npz", "safetensors", "kvscope"})
             QCOMPARE(::mkfifo(m_program.at(QString("pipe.%1").arg(extension)).toUtf8().constData(), 0600), 0);
         QVERIFY(QDir(m_program.at(".")).mkdir("folder.h5") && QDir(m_program.at(".")).mkdir("folder.json"));
@@ -97,7 +83,7 @@ private slots:
 
     void namesThatAreNoUtf8() {
         const std::string name = m_program.at("n\xc3\xa9").toStdString() + "\xff.h5"; // é as UTF-8, then no character
-        std::filesystem::copy_file(kSample.toStdString(), name);
+        std::filesystem::copy_file(kSound.toStdString(), name);
         const auto [code, out] = shell(R"("$KVSCOPE" inspect --json n*.h5)");
         QCOMPARE(code, 0);
         QVERIFY2(QJsonDocument::fromJson(out).object()["file"].toString().contains("n\u00e9"), out);

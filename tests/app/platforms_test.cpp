@@ -52,7 +52,7 @@ class PlatformsTest : public QObject {
         environment.insert("LIBGL_ALWAYS_SOFTWARE", "1");
         for (const auto& [name, value] : variables.asKeyValueRange()) environment.insert(name, value);
         process.setProcessEnvironment(environment);
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", {kSample});
+        process.start(Program::path(), {kSample});
         QVERIFY(process.waitForStarted());
     }
     void expectSentence(QProcess& process, const char* words) const {

@@ -32,17 +32,26 @@ public:
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
         for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(display);
         process.setProcessEnvironment(environment);
-        process.setWorkingDirectory(m_folder.path());
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        start(process, arguments);
         if (!process.waitForFinished(240'000)) return {-2, {}, "did not finish"};
         return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -3, process.readAllStandardOutput(),
                 process.readAllStandardError()};
+    }
+    static QString path() { return QCoreApplication::applicationDirPath() + "/../bin/kvscope"; }
+    /// In that folder; what else the process needs is set before.
+    void start(QProcess& process, const QStringList& arguments) const {
+        process.setWorkingDirectory(m_folder.path());
+        process.start(path(), arguments);
     }
     QString at(const QString& name) const { return m_folder.filePath(name); }
     QStringList written() const { return QDir(m_folder.path()).entryList(QDir::Files | QDir::Hidden, QDir::Name); }
     QByteArray content(const QString& name) const {
         QFile file(at(name));
         return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+    }
+    bool write(const QString& name, const QByteArray& content) const {
+        QFile file(at(name));
+        return file.open(QIODevice::WriteOnly) && file.write(content) == content.size();
     }
 
 private:

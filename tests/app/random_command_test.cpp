@@ -2,7 +2,6 @@
 #include <QtTest>
 
 #include "tests/app/command_test.h"
-#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QImage>
@@ -11,12 +10,6 @@
 #include <cmath>
 
 using namespace kvscope;
-
-namespace {
-
-const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
-
-} // namespace
 
 class RandomCommandTest : public testing::CommandTest {
     Q_OBJECT

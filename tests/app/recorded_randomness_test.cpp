@@ -3,35 +3,17 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
-#include <QTest>
 
 #include "core/capture/h5.h"
 #include "core/capture/h5_writer.h"
-#include "tests/app/program.h"
-#include "tests/support/source_dir.h"
+#include "tests/app/command_test.h"
 #include "tests/support/test_program.h"
 
-using kvscope::testing::Program;
+using kvscope::testing::CommandTest;
 
-namespace {
-
-const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
-
-using Outcome = Program::Outcome;
-
-} // namespace
-
-class RecordedRandomnessTest : public QObject {
+class RecordedRandomnessTest : public CommandTest {
     Q_OBJECT
 
-    Program m_program;
-
-    Outcome run(const QStringList& arguments) const { return m_program.run(arguments); }
-    QStringList written() const { return m_program.written(); }
-    void expectDone(const QStringList& arguments) const {
-        const Outcome outcome = run(arguments);
-        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
-    }
     QJsonDocument json(const QString& name) const { return QJsonDocument::fromJson(m_program.content(name)); }
     QJsonObject evictJson(const QStringList& more, const QString& name) const {
         expectDone(QStringList{"evict", kSample, "--out", name} + more);
@@ -61,35 +43,36 @@ private slots:
         const QByteArray note =
             "uniforms, where any are drawn, are read from d.h5:/uniforms and not made from the seed";
         const QStringList replayed = common + QStringList{"--seed", "9", "--uniforms", "d.h5:/uniforms"};
-        const Outcome told = run(QStringList{"evict", kSample, "--out", "r.json"} + replayed);
+        const auto told = m_program.run(QStringList{"evict", kSample, "--out", "r.json"} + replayed);
         QVERIFY2(told.code == 0 && told.error.contains(note), told.error);
-        const Outcome again = run(QStringList{"evict", kSample, "--out", "r.json", "--record", "e.h5"} + replayed);
+        const QStringList recorded = {"evict", kSample, "--out", "r.json", "--record", "e.h5"};
+        const auto again = m_program.run(recorded + replayed);
         QVERIFY2(again.code == 0 && again.error.contains(note), again.error);
         expectDone(QStringList{"measure", kSample, "--out", "m.csv"} + replayed);
         QVERIFY2(m_program.content("m.csv").contains(note), m_program.content("m.csv"));
         // Where no number is drawn, and where the seed decides, nothing is noted.
         expectDone(QStringList{"measure", kSample, "--out", "m.csv"} + common);
-        QVERIFY(!m_program.content("m.csv").contains("not drawn"));
+        QVERIFY(!m_program.content("m.csv").contains("not made from the seed"));
         expectDone({"measure", kSample, "--out", "m.csv", "--policy", "keydiff@50t", "--cut", "300", "--layers", "0",
                     "--uniforms", "d.h5:/uniforms"});
-        QVERIFY(!m_program.content("m.csv").contains("not drawn"));
+        QVERIFY(!m_program.content("m.csv").contains("not made from the seed"));
     }
 
     void wrongRandomFilesAreRefused() {
         expectDone(
             {"evict", kSample, "--policy", "uniform@50t", "--cut", "100", "--record", "u.h5", "--out", "a.json"});
         const auto refusal = [&](const QStringList& more) {
-            const Outcome outcome =
-                run(QStringList{"evict", kSample, "--policy", "uniform@50t", "--out", "no.json"} + more);
-            return outcome.code == 2 && !written().contains("no.json") ? QString::fromUtf8(outcome.error)
-                                                                       : QString("accepted");
+            const auto outcome =
+                m_program.run(QStringList{"evict", kSample, "--policy", "uniform@50t", "--out", "no.json"} + more);
+            return outcome.code == 2 && !m_program.written().contains("no.json") ? QString::fromUtf8(outcome.error)
+                                                                                 : QString("accepted");
         };
         QVERIFY(refusal({"--uniforms", "u.h5:/nothing", "--cut", "100"}).contains("the data set is missing"));
         QVERIFY(refusal({"--uniforms", "u.h5", "--cut", "100"}).contains("FILE.h5:/path"));
         QVERIFY(refusal({"--uniforms", "u.h5:/uniforms", "--cut", "200"}).contains("the uniforms end before layer 0"));
         QVERIFY(refusal({"--uniforms", kSample + ":/tokens", "--cut", "100"}) != "accepted");
         QVERIFY(refusal({"--steps", "s.json", "--cut", "100"}).contains("uniform writes no steps"));
-        QVERIFY(run({"evict", kSample, "--policy", "keydiff@50t", "--record", "n.h5", "--out", "n.json"})
+        QVERIFY(m_program.run({"evict", kSample, "--policy", "keydiff@50t", "--record", "n.h5", "--out", "n.json"})
                     .error.contains("drew no random number"));
     }
 
@@ -106,10 +89,10 @@ private slots:
         const QJsonValue drawn =
             evictJson({"--policy", "uniform@50t", "--cut", "300", "--seed", "3", "--record", "u.h5"}, "a.json")
                 .value("heads");
-        const Outcome wrong =
-            run({"evict", kSample, "--policy", "imported,file=u.h5:/uniforms@50t", "--cut", "300", "--out", "b.json"});
+        const auto wrong = m_program.run(
+            {"evict", kSample, "--policy", "imported,file=u.h5:/uniforms@50t", "--cut", "300", "--out", "b.json"});
         QVERIFY(wrong.code == 2 && wrong.error.contains("[layers, KV heads, n]"));
-        QVERIFY(run({"evict", kSample, "--policy", "imported@50t", "--out", "b.json"})
+        QVERIFY(m_program.run({"evict", kSample, "--policy", "imported@50t", "--out", "b.json"})
                     .error.contains("no scores are given"));
         const kvscope::h5::File recorded = kvscope::h5::File::openForReading(m_program.at("u.h5").toStdString());
         const std::vector<std::int64_t> shape = recorded.info("uniforms").shape;

@@ -35,12 +35,6 @@ void leaveSession(const OpenWindow& open, const QTemporaryDir& folder, const QSt
     QVERIFY(stack.open(QIODevice::WriteOnly) && stack.write("kvscope crashed, signal 11\n") > 0);
 }
 
-QPushButton* restoreButton(const OpenWindow& open) {
-    for (auto* button : const_cast<OpenWindow&>(open).window.notices().findChildren<QPushButton*>())
-        if (button->isVisible() && button->text() == "Restore") return button;
-    return nullptr;
-}
-
 } // namespace
 
 class RecoveryTest : public QObject {
@@ -87,8 +81,8 @@ private slots:
                          said.contains("stack-" + kGone),
                      qPrintable(said));
             open.arrange();
-            QVERIFY(restoreButton(open));
-            QTest::mouseClick(restoreButton(open), Qt::LeftButton);
+            QVERIFY(open.noticeButton("Restore"));
+            QTest::mouseClick(open.noticeButton("Restore"), Qt::LeftButton);
             QVERIFY(open.until([&] { return open.bench.session().layer == LayerIndex(3); }));
             QCOMPARE(open.bench.history().file(), std::string()); // Save asks for a name
             open.settle();
@@ -124,10 +118,10 @@ private slots:
             Recovery recovery(open.bench, open.window.notices(), folder.path());
             recovery.offer();
             open.arrange();
-            QTest::mouseClick(restoreButton(open), Qt::LeftButton);
+            QTest::mouseClick(open.noticeButton("Restore"), Qt::LeftButton);
             open.settle();
             QVERIFY2(open.window.notices().messages().join('\n').contains("the session is kept"), "the remedy");
-            QVERIFY(restoreButton(open)); // still offered
+            QVERIFY(open.noticeButton("Restore")); // still offered
         }
         QVERIFY(filesIn(folder).contains("session-" + kGone + ".kvscope"));
     }

@@ -2,7 +2,6 @@
 #include <QDir>
 #include <QFile>
 #include <QGuiApplication>
-#include <QProcess>
 #include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QTest>
@@ -15,7 +14,9 @@
 #include "core/capture/synthetic_capture.h"
 #include "core/lists/selection_file.h"
 #include "core/run/record_results.h"
+#include "tests/app/program.h"
 #include "tests/support/cpu_runner.h"
+#include "tests/support/run_request.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -36,6 +37,14 @@ const LayerRunner& runner() {
 std::shared_ptr<const CaptureReader> sample() {
     static const auto capture = openCapture(kSample);
     return capture;
+}
+
+/// What a policy does on the session's layer.
+std::shared_ptr<const RunResult> resultOf(const std::shared_ptr<const CaptureReader>& capture, const Session& session,
+                                          const std::string& spec) {
+    RunRequest request = runRequest(capture, spec, "default", session.budget.text());
+    request.layer = session.layer;
+    return runner().run(request, {});
 }
 
 QString pageOf(const Session& session, std::vector<std::string> views, const std::string& command = {}) {
@@ -124,13 +133,7 @@ private slots:
         Session session = firstSession(*sample());
         session.panes = {{PolicySpec::parse("keydiff"), {}, {}}};
         const QString page = pageOf(session, {"overlap"});
-        RunRequest request;
-        request.capture = sample();
-        request.layer = session.layer;
-        request.policy = PolicySpec::parse("keydiff");
-        request.budget = session.budget;
-        request.cut = Cut::resolve("default", *sample());
-        const auto result = runner().run(request, {});
+        const auto result = resultOf(sample(), session, "keydiff");
         for (const HeadSelection& head : result->selection.heads) {
             const auto match =
                 QRegularExpression(QString("\\(%1\\)</dt><dd>([^<]*)<").arg(head.kept.size())).globalMatch(page);
@@ -206,13 +209,7 @@ private slots:
         QTemporaryDir temporary;
         const std::string path = temporary.path().toStdString() + "/l.json";
         Session session = firstSession(*sample());
-        RunRequest request;
-        request.capture = sample();
-        request.layer = session.layer;
-        request.policy = PolicySpec::parse("keydiff");
-        request.budget = session.budget;
-        request.cut = Cut::resolve("default", *sample());
-        const std::vector<std::shared_ptr<const RunResult>> results = {runner().run(request, {})};
+        const std::vector results = {resultOf(sample(), session, "keydiff")};
         RecordFilter one;
         one.kvHeads = {session.kvHead.value};
         writeSelection(path, recordSelection(results, one), sample()->tokens());
@@ -234,13 +231,7 @@ private slots:
         const auto capture = openCapture(root + "/pa/c.h5");
         Session session = firstSession(*capture);
         session.panes = {{PolicySpec::parse("keydiff@0.25"), {}, {}}};
-        RunRequest request;
-        request.capture = capture;
-        request.layer = session.layer;
-        request.policy = session.panes[0].policy;
-        request.budget = *request.policy.budget;
-        request.cut = Cut::resolve("default", *capture);
-        const std::vector<std::shared_ptr<const RunResult>> results = {runner().run(request, {})};
+        const std::vector results = {resultOf(capture, session, "keydiff@0.25")};
         for (const char* folder : {"/pa", "/pb"}) {
             writeSelection(root + folder + "/l.json", recordSelection(results, {}), capture->tokens());
             session.panes.push_back({{}, root + folder + "/l.json", {}});
@@ -262,43 +253,33 @@ private slots:
     }
 
     void theProgramWritesFilesAndFolders() {
-        QTemporaryDir folder;
-        const auto run = [&](const QStringList& arguments) {
-            QProcess process;
-            process.setWorkingDirectory(folder.path());
-            process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
-            process.waitForFinished(120'000);
-            return std::pair(process.exitCode(), QString::fromUtf8(process.readAllStandardError()));
-        };
+        const testing::Program program;
+        const auto report = [&](const QStringList& more) { return program.run(QStringList{"report"} + more); };
         const QString capture = QString::fromStdString(kSample);
-        QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "page.html"}).first, 0);
-        QVERIFY(walk(QString::fromUtf8([&] {
-                    QFile f(folder.filePath("page.html"));
-                    f.open(QIODevice::ReadOnly);
-                    return f.readAll();
-                }()))
-                    .error.isEmpty());
-        QCOMPARE(run({"report", capture, "--views", "overlap", "--out", "some/folder"}).first, 0);
-        QVERIFY(QFile::exists(folder.filePath("some/folder/index.html")));
-        QVERIFY(QFile::copy(capture, folder.filePath("-dash.h5"))); // its commands must not take it for an option
-        QCOMPARE(run({"report", "./-dash.h5", "--views", "overlap", "--out", "dash.html"}).first, 0);
-        QFile dash(folder.filePath("dash.html"));
-        QVERIFY(dash.open(QIODevice::ReadOnly));
-        const QByteArray page = dash.readAll();
+        QCOMPARE(report({capture, "--views", "overlap", "--out", "page.html"}).code, 0);
+        const QString written = QString::fromUtf8(program.content("page.html"));
+        QVERIFY2(walk(written).error.isEmpty() && !written.isEmpty(), qPrintable(walk(written).error));
+        QCOMPARE(report({capture, "--views", "overlap", "--out", "some/folder"}).code, 0);
+        QVERIFY(QFile::exists(program.at("some/folder/index.html")));
+        QVERIFY(QFile::copy(capture, program.at("-dash.h5"))); // its commands must not take it for an option
+        QCOMPARE(report({"./-dash.h5", "--views", "overlap", "--out", "dash.html"}).code, 0);
+        const QByteArray page = program.content("dash.html");
         QVERIFY(page.contains("overlap ./-dash.h5 ") && !page.contains("overlap -dash.h5"));
-        writeSession(folder.filePath("s.kvscope").toStdString(), firstSession(*sample()));
-        QCOMPARE(run({"report", "s.kvscope", "--views", "overlap,curves", "--layer", "1", "--out", "s.html"}).first, 0);
+        writeSession(program.at("s.kvscope").toStdString(), firstSession(*sample()));
+        QCOMPARE(report({"s.kvscope", "--views", "overlap,curves", "--layer", "1", "--out", "s.html"}).code, 0);
+
         // Mistakes: exit code 2, one sentence, and nothing written.
-        const QStringList before = QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot);
-        for (const QStringList& wrong : {QStringList{"report", capture, "--views", "overlop", "--out", "new/deep"},
-                                         QStringList{"report", capture, "--layer", "77", "--out", "new.html"},
-                                         QStringList{"report", "nowhere.h5", "--out", "new.html"},
-                                         QStringList{"report", capture, "--out", "nowhere/deep/new.html"},
-                                         QStringList{"report", capture, "--policy", "keydiff", "--out", "new.html"}}) {
-            const auto [code, message] = run(wrong);
-            QVERIFY2(code == 2 && message.count('\n') == 1, qPrintable(wrong.join(' ') + ": " + message));
+        const auto all = QDir::AllEntries | QDir::NoDotAndDotDot;
+        const QStringList before = QDir(program.at(".")).entryList(all);
+        for (const QStringList& wrong :
+             {QStringList{capture, "--views", "overlop", "--out", "new/deep"},
+              QStringList{capture, "--layer", "77", "--out", "new.html"},
+              QStringList{"nowhere.h5", "--out", "new.html"}, QStringList{capture, "--out", "nowhere/deep/new.html"},
+              QStringList{capture, "--policy", "keydiff", "--out", "new.html"}}) {
+            const auto refused = report(wrong);
+            QVERIFY2(refused.code == 2 && refused.error.count('\n') == 1, wrong.join(' ').toUtf8() + refused.error);
         }
-        QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot), before);
+        QCOMPARE(QDir(program.at(".")).entryList(all), before);
     }
 };
 

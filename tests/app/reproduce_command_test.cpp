@@ -2,16 +2,9 @@
 #include "tests/app/command_test.h"
 
 #include "core/studies/reproduction.h"
-#include "tests/app/sample.h"
 #include "tests/support/test_program.h"
 
 using namespace kvscope;
-
-namespace {
-
-const QString kCapture = QString::fromStdString(testing::kSample);
-
-} // namespace
 
 class ReproduceCommandTest : public testing::CommandTest {
     Q_OBJECT
@@ -36,14 +29,14 @@ private slots:
 
     // Numbers and figure of a row that needs no run and of one that compares lists; the command stands in the file.
     void rowsAreWritten() {
-        expectDone({"reproduce", "keydiff-table8", kCapture, "--csv", "t8.csv", "--out", "t8.svg"});
+        expectDone({"reproduce", "keydiff-table8", kSample, "--csv", "t8.csv", "--out", "t8.svg"});
         const QByteArray lengths = m_program.content("t8.csv");
         QVERIFY2(lengths.contains("\n# not scaled: one prompt") &&
                      lengths.contains("\nthe paper's cache sizes,exact,kept_share,4096,4K,1,,,1,,\n"),
                  lengths);
         QVERIFY(lengths.contains("# command: kvscope reproduce keydiff-table8 "));
         QVERIFY(m_program.content("t8.svg").contains("KeyDiff Table 8"));
-        expectDone({"reproduce", "keydiff-table14", kCapture, "--layers", "1", "--csv", "t14.csv", "--out", "t14.png"});
+        expectDone({"reproduce", "keydiff-table14", kSample, "--layers", "1", "--csv", "t14.csv", "--out", "t14.png"});
         const QByteArray anchors = m_program.content("t14.csv");
         QVERIFY2(anchors.contains("\nkeydiff overlap,keydiff,overlap,0,normalised_mean,1,,,1,,\n") &&
                      anchors.contains("overlap with the lists of anchor=normalised_mean"),
@@ -52,11 +45,11 @@ private slots:
     }
 
     void mistakes() {
-        expectRefused({"reproduce", "keydiff-tabel13", kCapture}, "keydiff-table13");
+        expectRefused({"reproduce", "keydiff-tabel13", kSample}, "keydiff-table13");
         expectRefused({"reproduce", "keydiff-table13"}, "needs a capture");
-        expectRefused({"reproduce", "keydiff-table13", kCapture}, "nothing would be written");
-        expectRefused({"reproduce", "keydiff-ttft", kCapture, "--csv", "a.csv"}, "needs the model");
-        expectRefused({"reproduce", "keydiff-table13", kCapture, "--csv", "a.txt"}, ".csv");
+        expectRefused({"reproduce", "keydiff-table13", kSample}, "nothing would be written");
+        expectRefused({"reproduce", "keydiff-ttft", kSample, "--csv", "a.csv"}, "needs the model");
+        expectRefused({"reproduce", "keydiff-table13", kSample, "--csv", "a.txt"}, ".csv");
     }
 };
 

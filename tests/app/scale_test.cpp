@@ -20,8 +20,7 @@ class ScaleTest : public QObject {
     /// With all the time that it needs. What it said, empty after success.
     QByteArray run(const QStringList& arguments) const {
         QProcess process;
-        process.setWorkingDirectory(m_program.at("."));
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        m_program.start(process, arguments);
         process.waitForFinished(-1);
         const bool done = process.exitStatus() == QProcess::NormalExit && process.exitCode() == 0;
         return done ? QByteArray() : process.readAllStandardError() + "ended";

@@ -34,8 +34,7 @@ class SignalsTest : public QObject {
     Q_OBJECT
 
     static void start(QProcess& process, const Program& program, const QStringList& arguments) {
-        process.setWorkingDirectory(program.at("."));
-        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        program.start(process, arguments);
         QVERIFY(process.waitForStarted());
     }
     static void expectEnded(QProcess& process, int number) {

@@ -189,9 +189,8 @@ private:
         activate();
         answerFileDialog(path);
         window.actions()->byName("report")->trigger();
-        if (cancelled)
-            for (auto* button : window.notices().findChildren<QPushButton*>())
-                if (button->isVisible() && button->text() == "Cancel") QTest::mouseClick(button, Qt::LeftButton);
+        if (QPushButton* cancel = cancelled ? noticeButton("Cancel") : nullptr)
+            QTest::mouseClick(cancel, Qt::LeftButton);
         settle();
         while (!cancelled && !QFile::exists(path) && jobs->pending > 0) settle(); // on a busy machine
         QCOMPARE(QFile::exists(path), !cancelled);

@@ -2,14 +2,12 @@
 #include <QtTest>
 
 #include "tests/app/command_test.h"
-#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 using namespace kvscope;
 
 namespace {
 
-const QString kSample = QString::fromStdString(testing::sourceDir() + "/sample_data/needle-1k.h5");
 const QStringList kPolicy{"--policy", "keydiff@50t"};
 
 } // namespace
@@ -19,18 +17,6 @@ class StandardOutputTest : public testing::CommandTest {
 
     QTemporaryDir m_temporary;
 
-    /// The exit code of a line of the shell, in which $KVSCOPE is the program and $SAMPLE the capture, and its output.
-    std::pair<int, QByteArray> shell(const QString& line) const {
-        QProcess process;
-        process.setProcessChannelMode(QProcess::MergedChannels);
-        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-        environment.insert("KVSCOPE", QCoreApplication::applicationDirPath() + "/../bin/kvscope");
-        environment.insert("SAMPLE", kSample);
-        process.setProcessEnvironment(environment);
-        process.start("sh", {"-c", line});
-        if (!process.waitForFinished(120'000)) return {-2, {}};
-        return {process.exitCode(), process.readAll()};
-    }
     void nothingIsLeft() const { // Qt leaves a folder of its own
         QCOMPARE(QDir(m_temporary.path()).entryList({"kvscope-*"}), QStringList());
     }

@@ -5,10 +5,8 @@
 #include "app/live/command_words.h"
 #include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
-#include "core/capture/memory_capture.h"
+#include "tests/app/answer_context.h"
 #include "tests/app/window_fixture.h"
-#include "tests/live/fake_worker.h"
-#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QAction>
@@ -27,19 +25,15 @@ namespace {
 /// A window on a machine whose only Python pretends.
 struct BareMachine : OpenWindow {
     const QByteArray path = qgetenv("PATH"), cache = qgetenv("XDG_CACHE_HOME");
-    std::unique_ptr<FakeWorker> fake;
+    FakeWorker fake{testing::contextWith().get()};
     QTemporaryDir programs;
 
     explicit BareMachine(const char* mode) {
         QSettings().clear();
         qputenv("XDG_CACHE_HOME", programs.filePath("user's cache").toUtf8());
-        auto capture = makeRandomCapture(7, 83, 2, 4, 2, 16);
-        capture->tokenTable.segments = {
-            {0, 61, SegmentKind::Context}, {61, 75, SegmentKind::Question}, {75, 83, SegmentKind::Answer}};
-        fake = std::make_unique<FakeWorker>(capture.get());
         for (const char* program : {"cp", "rm", "env"})
             QFile::link(QStandardPaths::findExecutable(program), programs.filePath(program));
-        qputenv("FAKE_FOLDER", fake->path().toUtf8());
+        qputenv("FAKE_FOLDER", fake.path().toUtf8());
         qputenv("FAKE_WORKER", (kvscope::testing::sourceDir() + "/tests/live/fake_worker.py").c_str());
         qputenv("REAL_PYTHON", QStandardPaths::findExecutable("python3").toUtf8());
         if (std::string(mode) != "none") addPython();
@@ -59,7 +53,7 @@ struct BareMachine : OpenWindow {
         QFile::setPermissions(python, QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
     }
     QStringList calls(const QString& with) const {
-        QFile file(fake->path() + "/calls");
+        QFile file(fake.path() + "/calls");
         return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()).split('\n').filter(with)
                                               : QStringList();
     }
@@ -87,10 +81,6 @@ struct BareMachine : OpenWindow {
     bool isSettled() const { ///< whatever views are shown
         const ViewInput input = bench.viewInput();
         return std::ranges::all_of(input.panes, [](const PaneData& pane) { return pane.result && !pane.computing; });
-    }
-    QString said(const char* id) {
-        const auto* row = window.notices().findChild<QFrame*>(id);
-        return row ? row->findChild<QLabel*>("message")->text() : QString();
     }
     void waitForLive() {
         QTRY_VERIFY_WITH_TIMEOUT(bench.opening().name.size() || bench.live() || !said("error").isEmpty(), 60'000);
@@ -167,16 +157,13 @@ private slots:
         machine.tryIt();
         QTRY_VERIFY_WITH_TIMEOUT(machine.said("tryLive").contains("(184.1 MB)"), 60'000);
         QVERIFY2(machine.said("tryLive").startsWith("Installing torch (2 of 3)"), qPrintable(machine.said("tryLive")));
-        QFile file(machine.fake->path() + "/pip");
+        QFile file(machine.fake.path() + "/pip");
         QTRY_VERIFY(file.size() > 0);
         QVERIFY(file.open(QIODevice::ReadOnly));
         const QString process = "/proc/" + QString(file.readAll()).trimmed();
         QVERIFY(QFile::exists(process));
-        for (QPushButton* one : machine.window.notices().findChild<QFrame*>("tryLive")->findChildren<QPushButton*>())
-            if (one->text() == "Cancel") {
-                QTest::mouseClick(one, Qt::LeftButton);
-                break;
-            }
+        QTRY_VERIFY(machine.noticeButton("Cancel"));
+        QTest::mouseClick(machine.noticeButton("Cancel"), Qt::LeftButton);
         QVERIFY(machine.said("tryLive").isEmpty() && machine.said("error").isEmpty());
         QVERIFY(!QFile::exists(process) && !QFile::exists(TryLive::folder()));
         QTRY_COMPARE(QFileInfo(TryLive::folder()).dir().entryList({"live*"}), QStringList());

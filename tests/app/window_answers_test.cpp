@@ -1,7 +1,6 @@
 // The dock with the answers of a live context, with real events; the worker has no model and answers "forty two".
 #include <QtTest>
 
-#include "app/live/live_context.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/widgets/live_number.h"
@@ -19,7 +18,6 @@
 #include <QRegularExpression>
 #include <QToolButton>
 
-#include <csignal>
 #include <map>
 #include <set>
 
@@ -56,6 +54,14 @@ public:
 private:
     const LiveWindow& m_open;
 };
+
+/// 19 tokens, of which the answer has the last five.
+std::shared_ptr<MemoryCapture> shorterContext() {
+    auto made = makeRandomCapture(7, 19, 2, 4, 2, 16);
+    made->tokenTable.segments = {
+        {0, 11, SegmentKind::Context}, {11, 14, SegmentKind::Question}, {14, 19, SegmentKind::Answer}};
+    return made;
+}
 
 } // namespace
 
@@ -312,9 +318,7 @@ private slots:
     void aLostWorkerIsStartedAgainFromTheDock() {
         LiveWindow open;
         open.openLive();
-        QFile pid(open.fake.path() + "/pid");
-        QVERIFY(pid.open(QIODevice::ReadOnly));
-        ::kill(pid.readAll().toInt(), SIGKILL);
+        open.fake.kill();
         auto* tokens = open.part<QLineEdit>("answerTokens");
         tokens->setFocus();
         tokens->selectAll();
@@ -341,10 +345,7 @@ private slots:
         look();
         open.settle();
         QVERIFY(open.part("answerAttention")->isVisible());
-        auto shorter = makeRandomCapture(7, 19, 2, 4, 2, 16);
-        shorter->tokenTable.segments = {
-            {0, 11, SegmentKind::Context}, {11, 14, SegmentKind::Question}, {14, 19, SegmentKind::Answer}};
-        const FakeWorker other(shorter.get());
+        const FakeWorker other(shorterContext().get());
         open.openLive(other);
         QVERIFY(!open.part("answerAttention")->isVisible());
         look();
@@ -363,10 +364,7 @@ private slots:
     void aShorterContextTakesItsPlaceAndGivesItBack() {
         LiveWindow open;
         open.openLive();
-        auto shorter = makeRandomCapture(7, 19, 2, 4, 2, 16);
-        shorter->tokenTable.segments = {
-            {0, 11, SegmentKind::Context}, {11, 14, SegmentKind::Question}, {14, 19, SegmentKind::Answer}};
-        const FakeWorker other(shorter.get());
+        const FakeWorker other(shorterContext().get());
         bool isMixed = false;
         connect(&open.bench, &Workbench::paneChanged, this, [&] {
             const auto live = open.bench.live();

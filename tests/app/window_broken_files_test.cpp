@@ -145,12 +145,9 @@ private slots:
         QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "nan.h5"; }));
         const auto layer = [&] { return open.bench.session().layer.value; };
         const auto press = [&](const QString& text) {
-            QString there;
-            for (auto* button : open.window.notices().findChildren<QPushButton*>()) {
-                if (button->text() == text && button->isVisible()) return QTest::mouseClick(button, Qt::LeftButton);
-                there += button->text() + (button->isVisible() ? "; " : " (hidden); ");
-            }
-            QFAIL(qPrintable("no button " + text + " among " + there));
+            QPushButton* button = open.noticeButton(text);
+            QVERIFY2(button, qPrintable(text));
+            QTest::mouseClick(button, Qt::LeftButton);
         };
         open.bench.change([](Session& s) { s.layer = LayerIndex(1); }, "Layer");
         open.finish();
@@ -192,11 +189,8 @@ private slots:
         open.waitForResults();
         open.window.actions()->byName("nextLayer")->trigger();
         open.finish();
-        for (auto* button : open.window.notices().findChildren<QPushButton*>())
-            if (button->text() == "Skip layer 1") {
-                QTest::mouseClick(button, Qt::LeftButton);
-                break;
-            }
+        QTRY_VERIFY(open.noticeButton("Skip layer 1"));
+        QTest::mouseClick(open.noticeButton("Skip layer 1"), Qt::LeftButton);
         open.waitForResults();
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
         const auto where = [&] {

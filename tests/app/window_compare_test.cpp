@@ -247,11 +247,8 @@ private slots:
         QVERIFY(QFile::rename(folder.filePath("newer.h5"), path));
         const auto said = [&] { return open.window.notices().messages().join(' '); };
         QTRY_VERIFY_WITH_TIMEOUT(said().contains("second.h5 has changed on disk"), 60'000);
-        QPushButton* reload = nullptr;
-        for (auto* button : open.window.notices().findChildren<QPushButton*>())
-            if (button->text() == "Reload") reload = button;
-        QVERIFY(reload);
-        reload->click();
+        QTRY_VERIFY(open.noticeButton("Reload"));
+        open.noticeButton("Reload")->click();
         const auto isNew = [&] {
             const auto& now = open.bench.second().capture();
             return now && now != second;

@@ -35,8 +35,7 @@ using kvscope::testing::OpenWindow;
 
 namespace {
 
-QPoint centreOf(const CanvasWidget* canvas, const Box& box) {
-    Q_UNUSED(canvas);
+QPoint centreOf(const Box& box) {
     return {static_cast<int>((box.x + box.width / 2) * appearance().scale),
             static_cast<int>((box.y + box.height / 2) * appearance().scale)};
 }
@@ -123,11 +122,8 @@ private slots:
         QTRY_COMPARE_WITH_TIMEOUT(open.window.notices().messages().size(), 1, 5000);
         QVERIFY(open.window.notices().messages()[0].contains("has changed on disk"));
         QVERIFY(open.bench.capture() == before); // never silently
-        QPushButton* reload = nullptr;
-        for (auto* button : open.window.notices().findChildren<QPushButton*>())
-            if (button->text() == "Reload") reload = button;
-        QVERIFY(reload);
-        QTest::mouseClick(reload, Qt::LeftButton);
+        QTRY_VERIFY(open.noticeButton("Reload"));
+        QTest::mouseClick(open.noticeButton("Reload"), Qt::LeftButton);
         QTRY_VERIFY(open.bench.capture() != before);
         open.waitForResults();
         QCOMPARE(open.bench.session().budget.text(), std::string("123t")); // what one had set stays
@@ -160,7 +156,7 @@ private slots:
         const auto handle = boxOfPick(canvas->scene(), PickId::Kind::Handle, before);
         const auto target = boxOfPick(canvas->scene(), PickId::Kind::Token, wanted);
         QVERIFY(target);
-        const QPoint from = centreOf(canvas, *handle), to = centreOf(canvas, *target);
+        const QPoint from = centreOf(*handle), to = centreOf(*target);
         QTest::mousePress(canvas, Qt::LeftButton, {}, from);
         for (int step = 1; step <= 6; ++step) QTest::mouseMove(canvas, from + (to - from) * step / 6);
         QTest::mouseRelease(canvas, Qt::LeftButton, {}, to);

@@ -10,6 +10,7 @@
 
 #include <QApplication>
 #include <QLabel>
+#include <QPushButton>
 #include <QTest>
 #include <QWindow>
 
@@ -77,6 +78,17 @@ struct OpenWindow : WindowParts {
         finish();
         const QStringList said = window.notices().messages();
         return said.size() == 1 ? said[0] : "not one strip: " + said.join(" | ");
+    }
+    /// What the notice `id` says; empty: it does not stand.
+    QString said(const char* id) {
+        const auto* row = window.notices().findChild<QFrame*>(id);
+        return row ? row->findChild<QLabel*>("message")->text() : QString();
+    }
+    /// A button that a notice shows; null: none does.
+    QPushButton* noticeButton(const QString& text) {
+        for (auto* button : window.notices().findChildren<QPushButton*>())
+            if (button->isVisible() && button->text() == text) return button;
+        return nullptr;
     }
     QStringList visibleTexts() const {
         QStringList texts;

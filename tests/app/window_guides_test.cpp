@@ -222,8 +222,8 @@ private slots:
         QCOMPARE(open.window.notices().messages().size(), 1);
         QVERIFY(open.window.notices().messages()[0].contains("Opening") &&
                 open.window.notices().messages()[0].contains("needle-1k.h5"));
-        for (auto* button : open.window.notices().findChildren<QPushButton*>())
-            if (button->text() == "Cancel") QTest::mouseClick(button, Qt::LeftButton);
+        QTRY_VERIFY(open.noticeButton("Cancel"));
+        QTest::mouseClick(open.noticeButton("Cancel"), Qt::LeftButton);
         QVERIFY(open.window.notices().messages().isEmpty());
         go = true;
         go.notify_all();

@@ -65,11 +65,6 @@ struct ChangedSession : OpenWindow {
     }
     template <class Condition> void waitFor(const Condition& condition) { QTRY_VERIFY(condition()); }
     LayerIndex stored() const { return readSession(path.toStdString()).layer; }
-    QPushButton* offer(const char* text) { // of the strip that stands
-        for (auto* button : window.notices().findChildren<QPushButton*>())
-            if (button->isVisible() && button->text() == text) return button;
-        return nullptr;
-    }
 };
 
 } // namespace
@@ -215,10 +210,10 @@ private slots:
         const QString path = open.folder.filePath("lost.kvscope");
         writeSession(path.toStdString(), session);
         open.window.openPath(path);
-        QTRY_VERIFY(open.offer("Locate…"));
+        QTRY_VERIFY(open.noticeButton("Locate…"));
         QVERIFY(open.window.notices().messages().join(' ').contains("gone.h5"));
         answerFileDialog(QString::fromStdString(kSample));
-        QTest::mouseClick(open.offer("Locate…"), Qt::LeftButton);
+        QTest::mouseClick(open.noticeButton("Locate…"), Qt::LeftButton);
         QTRY_VERIFY(open.window.windowTitle().contains("lost"));
         QVERIFY(open.bench.session().layer == LayerIndex(2) && open.bench.session().capturePath == kSample);
     }

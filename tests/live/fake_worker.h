@@ -8,6 +8,7 @@
 #include <QFile>
 #include <QTemporaryDir>
 
+#include <csignal>
 #include <cstring>
 
 namespace kvscope::testing {
@@ -29,11 +30,19 @@ public:
         options.command = command(mode);
         return options;
     }
-    /// Whether the worker that was started last runs.
-    bool isAlive() const {
+    /// The process of the worker that was started last; empty until it has written its number.
+    QByteArray process() const {
         QFile pid(m_folder.filePath("pid"));
-        if (!pid.open(QIODevice::ReadOnly)) return false;
-        const QByteArray number = pid.readAll(); // empty until the worker has written it
+        return pid.open(QIODevice::ReadOnly) ? pid.readAll() : QByteArray();
+    }
+    void kill() const {
+        const int number = process().toInt();
+        if (number <= 0) qFatal("no worker runs");
+        ::kill(number, SIGKILL);
+    }
+    /// Whether that process runs.
+    bool isAlive() const {
+        const QByteArray number = process();
         QFile state("/proc/" + number + "/stat");
         if (number.isEmpty() || !state.open(QIODevice::ReadOnly)) return false;
         const QByteArray line = state.readAll();

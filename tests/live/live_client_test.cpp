@@ -76,8 +76,7 @@ private slots:
         std::thread slower([&] {
             ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), std::min(own + 3, 19));
             const LiveClient client(fake.options("right"), {});
-            QFile pid(fake.path() + "/pid");
-            if (pid.open(QIODevice::ReadOnly)) workers = nicenessOf(pid.readAll().toUInt());
+            workers = nicenessOf(fake.process().toUInt());
         });
         slower.join();
         QCOMPARE(workers, own);
@@ -218,9 +217,8 @@ private slots:
     void aWorkerHasNoTerminal() {
         const FakeWorker fake;
         const LiveClient client(fake.options("right"), {});
-        QFile pid(fake.path() + "/pid");
-        QVERIFY(pid.open(QIODevice::ReadOnly));
-        const pid_t worker = pid.readAll().toInt();
+        const pid_t worker = fake.process().toInt();
+        QVERIFY(worker > 0);
         QCOMPARE(::getsid(worker), worker);
     }
 
@@ -288,9 +286,8 @@ private slots:
         options.cancel = std::chrono::milliseconds(100);
         LiveClient client(options, {});
         QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", Json::object(), {}, checkpoint));
-        QFile pid(fake.path() + "/pid");
-        QVERIFY(pid.open(QIODevice::ReadOnly));
-        const QString process = "/proc/" + pid.readAll();
+        QVERIFY(!fake.process().isEmpty());
+        const QString process = "/proc/" + fake.process();
         QTRY_VERIFY(!QFile::exists(process)); // nobody waits for it, and no zombie stays
         QVERIFY_THROWS_EXCEPTION(Error, client.call("model/open", {{"path", "x"}}, {}, {})); // and stays dead
     }

@@ -315,8 +315,8 @@ private slots:
         const PolicyOutcome mild =
             m_bench.run("balancekv,sink=0,recent=0,rounds=1,block=8,temp=0,gamma=0.0005,on_overflow=fail", layerOf(40));
         for (const HeadSelection& head : mild.selection.heads) QCOMPARE(head.kept.size(), std::size_t{20});
-        const QString refused = errorText(
-            [&] { (void)m_bench.run("balancekv,sink=0,recent=0,rounds=1,on_overflow=fail", layerOf(97)); });
+        const QString refused =
+            errorText([&] { (void)m_bench.run("balancekv,sink=0,recent=0,rounds=1,on_overflow=fail", layerOf(97)); });
         QVERIFY2(refused.contains("FAIL") && refused.contains("on_overflow=clip"), qPrintable(refused));
     }
 

@@ -84,8 +84,9 @@ private slots:
         QCOMPARE(keptIn("key_norm,only_above=97@30t", third), std::size_t{97});
         QCOMPARE(keptIn("key_norm,only_above=96@30t", third), std::size_t{30});
         QCOMPARE(keptIn("key_norm:above_2048@30t", third), std::size_t{97});
-        QVERIFY(errorText([&] { m_bench.run("key_norm,skip_layers=1,prompt_block=16@30t", third); })
-                    .contains("skip_layers"));
+        QVERIFY(errorText([&] {
+                    m_bench.run("key_norm,skip_layers=1,prompt_block=16@30t", third);
+                }).contains("skip_layers"));
     }
 
 private:

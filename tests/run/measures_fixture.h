@@ -48,8 +48,7 @@ struct Fixture {
     }
 
     void run(const std::string& policy, const std::string& cut = std::to_string(kCut)) {
-        result =
-            LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))).run(runRequest(capture, policy, cut), {});
+        result = LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))).run(runRequest(capture, policy, cut), {});
     }
     MeasureValues get(const std::string& id) const {
         const std::vector<std::string> ids = {id};

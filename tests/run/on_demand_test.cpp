@@ -100,8 +100,7 @@ private slots:
         QFETCH(QString, spec);
         const auto held = std::make_shared<HeldEngine>();
         const LayerRunner usual(makeCpuEngine(2)), onDemand(std::shared_ptr<const Engine>(held, &held->onDemand));
-        const RunRequest request =
-            runRequest(makeRandomCapture(3, 120, 1, 4, 2, 8), spec.toStdString(), "100", "0.5");
+        const RunRequest request = runRequest(makeRandomCapture(3, 120, 1, 4, 2, 8), spec.toStdString(), "100", "0.5");
         const auto expected = usual.run(request, {}), found = onDemand.run(request, {});
         QVERIFY(found->selection.sameLists(expected->selection));
         QVERIFY(areSame(found->scores, expected->scores));

@@ -22,9 +22,7 @@ class PolicyWorkTest : public QObject {
     LayerRunner m_runner{std::shared_ptr<const Engine>(makeCpuEngine(2))};
     std::shared_ptr<const CaptureReader> m_capture = makeRandomCapture(3, 120, 1, 4, 2, 8);
 
-    Work workOf(const std::string& spec) const {
-        return policyWork(m_runner, runRequest(m_capture, spec, "90"), {});
-    }
+    Work workOf(const std::string& spec) const { return policyWork(m_runner, runRequest(m_capture, spec, "90"), {}); }
 
 private slots:
     void handCounts() {

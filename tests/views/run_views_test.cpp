@@ -312,8 +312,8 @@ private slots:
     void differenceAndOverlapNeedTwoPanes() {
         for (const char* quantity : {"error_difference", "overlap"}) {
             const ParameterValues options = optionsOf(viewById("head_grid"), {{"quantity", quantity}});
-            QVERIFY(errorText([&] { inputFor(viewById("head_grid"), {"keydiff@0.25"}, options); })
-                        .contains("two panes"));
+            QVERIFY(
+                errorText([&] { inputFor(viewById("head_grid"), {"keydiff@0.25"}, options); }).contains("two panes"));
         }
     }
 

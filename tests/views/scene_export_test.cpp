@@ -148,8 +148,9 @@ private slots:
 
     void failuresAreNamedAndLeaveNothing() {
         QVERIFY_THROWS_EXCEPTION(Error, exportScene(sampleScene(), file("a.gif"), {}));
-        QVERIFY(errorText([&] { exportScene(sampleScene(), file("missing/folder/a.png"), {}); })
-                    .contains("missing/folder/a.png"));
+        QVERIFY(errorText([&] {
+                    exportScene(sampleScene(), file("missing/folder/a.png"), {});
+                }).contains("missing/folder/a.png"));
         const QStringList before = QDir(m_folder.path()).entryList(QDir::Files);
         QVERIFY_THROWS_EXCEPTION(Error, exportScene(sampleScene(), "/proc/kvscope.svg", {}));
         QCOMPARE(QDir(m_folder.path()).entryList(QDir::Files), before);
