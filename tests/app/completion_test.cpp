@@ -117,13 +117,18 @@ private slots:
         QCOMPARE(replies, offered);
     }
 
+    void otherShellsReadTheirScripts_data() {
+        QTest::addColumn<QString>("check");
+        QTest::newRow("zsh") << "-n";
+        QTest::newRow("fish") << "--no-execute";
+    }
     void otherShellsReadTheirScripts() {
-        for (const auto& [shell, check] : {std::pair("zsh", "-n"), std::pair("fish", "--no-execute")}) {
-            if (QStandardPaths::findExecutable(shell).isEmpty()) continue;
-            QByteArray error;
-            piped(shell, {check}, printed({"completion", shell}), error);
-            QVERIFY2(error.isEmpty(), error);
-        }
+        QFETCH(QString, check);
+        const QString shell = QTest::currentDataTag();
+        if (QStandardPaths::findExecutable(shell).isEmpty()) QSKIP("the shell is not installed");
+        QByteArray error;
+        piped(shell, {check}, printed({"completion", shell}), error);
+        QVERIFY2(error.isEmpty(), error);
     }
 
     void theManualPageHasNoWarning() {

@@ -52,6 +52,20 @@ struct Picker {
         return all;
     }
     std::pair<int, int> place() const { return {bench->session().layer.value, bench->session().kvHead.value}; }
+    /// The bar's colour at a share of its length.
+    QColor onBar(const QImage& picture, double place) const {
+        const int left = 20, right = widget.width() - 3, y = widget.height() - 18 - 4;
+        return picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
+    }
+    void expectOnBar(int layer, int kvHead, double place) {
+        const QImage picture = widget.grab().toImage();
+        const QColor head = picture.pixelColor(cell(layer, kvHead)), bar = onBar(picture, place);
+        for (const int difference : {head.red() - bar.red(), head.green() - bar.green(), head.blue() - bar.blue()})
+            QVERIFY2(std::abs(difference) <= 6, qPrintable(QString("layer %1, KV head %2: %3 and %4")
+                                                               .arg(layer)
+                                                               .arg(kvHead)
+                                                               .arg(head.name(), bar.name())));
+    }
     QString toolTipAt(const QPoint& at) {
         QHelpEvent asked(QEvent::ToolTip, at, widget.mapToGlobal(at));
         QCoreApplication::sendEvent(&widget, &asked);
@@ -125,20 +139,12 @@ private slots:
     void theColourBarReadsTheCells() {
         Picker picker;
         QVERIFY(picker.scanAllLayers());
-        const QImage picture = picker.widget.grab().toImage();
-        const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
         for (const auto& [layer, kvHead] : {std::pair(1, 0), {3, 1}, {5, 0}}) {
             const double error = picker.bench->layerScan(LayerIndex(layer))->values[static_cast<std::size_t>(kvHead)];
-            const double place = std::clamp(std::log(error / 0.03) / std::log(1 / 0.03), 0.0, 1.0);
-            const QColor cell = picture.pixelColor(picker.cell(layer, kvHead) + QPoint(0, 0));
-            const QColor bar =
-                picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
-            for (const int difference : {cell.red() - bar.red(), cell.green() - bar.green(), cell.blue() - bar.blue()})
-                QVERIFY2(std::abs(difference) <= 6,
-                         qPrintable(
-                             QString("layer %1: %2 and %3 for %4").arg(layer).arg(cell.name(), bar.name()).arg(error)));
+            picker.expectOnBar(layer, kvHead, std::clamp(std::log(error / 0.03) / std::log(1 / 0.03), 0.0, 1.0));
         }
-        QVERIFY(picture.pixelColor(left + 1, y) != picture.pixelColor(right - 2, y));
+        const QImage picture = picker.widget.grab().toImage();
+        QVERIFY(picker.onBar(picture, 0.01) != picker.onBar(picture, 0.99));
     }
 
     /// Open squares until a layer is scanned, colours after it, a frame around the head that is shown.
@@ -213,18 +219,10 @@ private slots:
         QVERIFY(picker.scanAllLayers());
         const std::vector<double> all = picker.values();
         const auto [least, most] = std::minmax_element(all.begin(), all.end());
-        const QImage picture = picker.widget.grab().toImage();
-        const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            if (i == 7) continue; // framed
-            const QColor cell = picture.pixelColor(picker.cell(static_cast<int>(i / 2), static_cast<int>(i % 2)));
-            const double place = (all[i] - *least) / (*most - *least);
-            const QColor bar =
-                picture.pixelColor(std::min(right - 1, static_cast<int>(left + place * (right - left))), y);
-            for (const int difference : {cell.red() - bar.red(), cell.green() - bar.green(), cell.blue() - bar.blue()})
-                QVERIFY2(std::abs(difference) <= 6,
-                         qPrintable(QString("cell %1: %2 and %3").arg(i).arg(cell.name(), bar.name())));
-        }
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (i != 7) // framed
+                picker.expectOnBar(static_cast<int>(i / 2), static_cast<int>(i % 2),
+                                   (all[i] - *least) / (*most - *least));
     }
 
     void aHeldKeyIsOneStepToUndo() {

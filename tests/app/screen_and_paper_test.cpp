@@ -219,13 +219,13 @@ private slots:
         }
     }
 
-    void lessonsStopByStop_data() {
+    void lessonsBehindTheirStops_data() {
         QTest::addColumn<QString>("path");
         for (const LessonFile& file : lessonsIn(kvscope::testing::sourceDir() + "/resources/lessons"))
             QTest::newRow(file.lesson.title.c_str()) << QString::fromStdString(file.path);
     }
 
-    void lessonsStopByStop() {
+    void lessonsBehindTheirStops() {
         QFETCH(QString, path);
         ManualExecutor executor;
         const auto bench = kvscope::testing::manualWorkbench(executor);

@@ -40,14 +40,6 @@ QPoint centreOf(const Box& box) {
             static_cast<int>((box.y + box.height / 2) * appearance().scale)};
 }
 
-std::optional<Box> boxOfPick(const Scene& scene, PickId::Kind kind, std::int64_t index = -1) {
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item);
-            box && box->pick.kind == kind && (index < 0 || box->pick.index == index))
-            return box->box;
-    return std::nullopt;
-}
-
 } // namespace
 
 class WindowEventsTest : public QObject {
@@ -152,9 +144,9 @@ private slots:
         const TokenIndex before = open.bench.cut()->token, wanted = before - 3;
         // The strip scrolls to what is selected elsewhere.
         open.bench.change([&](Session& s) { s.selected = {before - 1}; }, "Selection");
-        QTRY_VERIFY(boxOfPick(canvas->scene(), PickId::Kind::Handle, before));
-        const auto handle = boxOfPick(canvas->scene(), PickId::Kind::Handle, before);
-        const auto target = boxOfPick(canvas->scene(), PickId::Kind::Token, wanted);
+        QTRY_VERIFY(boxOfPick(canvas->scene(), {PickId::Kind::Handle, before}));
+        const auto handle = boxOfPick(canvas->scene(), {PickId::Kind::Handle, before});
+        const auto target = boxOfPick(canvas->scene(), {PickId::Kind::Token, wanted});
         QVERIFY(target);
         const QPoint from = centreOf(*handle), to = centreOf(*target);
         QTest::mousePress(canvas, Qt::LeftButton, {}, from);

@@ -22,11 +22,7 @@ struct OpenText : OpenWindow {
 
     const TokenTable& tokens() const { return bench.capture()->tokens(); }
     const std::vector<TokenIndex>& selected() const { return bench.session().selected; }
-    std::optional<Box> boxOf(const PickId& pick) const {
-        for (const Drawable& item : canvas->scene().items)
-            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box->box;
-        return std::nullopt;
-    }
+    std::optional<Box> boxOf(const PickId& pick) const { return boxOfPick(canvas->scene(), pick); }
     QPoint pixel(Point p) const {
         return {static_cast<int>(p.x * appearance().scale), static_cast<int>(p.y * appearance().scale)};
     }

@@ -8,9 +8,16 @@ using namespace kvscope;
 using namespace std::chrono_literals;
 using kvscope::testing::kSample;
 using kvscope::testing::ManualExecutor;
-using kvscope::testing::manualWorkbench;
 
 namespace {
+
+/// With the sample open and everything computed.
+std::unique_ptr<Workbench> openedWorkbench(ManualExecutor& executor) {
+    auto bench = kvscope::testing::manualWorkbench(executor);
+    bench->openCapture(kSample);
+    executor.runAll();
+    return bench;
+}
 
 void setFraction(Workbench& bench, double fraction) {
     bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, fraction}); }, "Budget");
@@ -27,9 +34,7 @@ private slots:
     /// A measure that is not done when the next step comes would slow its picture down.
     void aDragFasterThanItsMeasuresIsMeasuredWhenItRests() {
         ManualExecutor executor;
-        const auto bench = manualWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const auto pane = [&] { return bench->viewInput().panes.at(0); };
         const auto first = pane().result;
         setFraction(*bench, 0.5); // is measured at once, as nothing says that more steps follow
@@ -55,9 +60,7 @@ private slots:
 
     void theNumbersOfALongDragFollowAtALowerRate() {
         ManualExecutor executor;
-        const auto bench = manualWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const auto measured = [&] { return bench->viewInput().panes.at(0).measured->request.budget.value; };
         int step = 0;
         const auto drag = [&](int steps) {
@@ -90,9 +93,7 @@ private slots:
     /// It compares numbers of two panes, so both must be of one step of the drag.
     void aPictureOfNumbersFollowsOnTheWay() {
         ManualExecutor executor;
-        const auto bench = manualWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const View& view = viewById("error_difference");
         const auto drawnFraction = [&] {
             const DrawnView drawn = bench->drawn(view);
@@ -122,9 +123,7 @@ private slots:
 
     void numbersOnTheWayDoNotReplaceNewerOnes() {
         ManualExecutor executor;
-        const auto bench = manualWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         executor.clock.advance(1s);
         for (const double fraction : {0.5, 0.45}) setFraction(*bench, fraction);
         QVERIFY(!executor.tasks.empty());

@@ -21,6 +21,14 @@ std::unique_ptr<Workbench> makeWorkbench(ManualExecutor& executor) {
     return bench;
 }
 
+/// With the sample open and everything computed.
+std::unique_ptr<Workbench> openedWorkbench(ManualExecutor& executor) {
+    auto bench = makeWorkbench(executor);
+    bench->openCapture(kSample);
+    executor.runAll();
+    return bench;
+}
+
 void setFraction(Workbench& bench, double fraction) {
     bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, fraction}); }, "Budget");
 }
@@ -48,9 +56,7 @@ class WorkbenchTest : public QObject {
 private slots:
     void theFirstMinuteHasThreePanesAndTheNeedle() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const ViewInput input = bench->viewInput();
         QCOMPARE(input.panes.size(), std::size_t{3});
         for (const PaneData& pane : input.panes) {
@@ -78,9 +84,7 @@ private slots:
 
     void theLatestBudgetWins() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         setFractionAndCut(*bench, 0.5, "last:100");
         setFractionAndCut(*bench, 0.1, "last:50");
         QVERIFY(bench->viewInput().panes[0].computing);
@@ -91,9 +95,7 @@ private slots:
 
     void aBudgetOfKnownScoresIsShownAtOnceAndMeasuredOnAWorker() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         setFraction(*bench, 0.5);
         std::vector<Selection> kept;
         for (const PaneData& pane : bench->viewInput().panes) {
@@ -115,9 +117,7 @@ private slots:
 
     void aChoiceThatIsNoRankingWaitsForAWorker() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         bench->change(
             [](Session& s) {
                 s.panes = {{PolicySpec::parse("subgen_kcenter"), {}, {}},
@@ -133,9 +133,7 @@ private slots:
 
     void whatAllPanesKeepComesBeforeAnyIsMeasured() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         setFractionAndCut(*bench, 0.5, "last:100");
         const auto isShown = [&] {
             return shownFraction(*bench, 0) == 0.5 && shownFraction(*bench, 1) == 0.5 &&
@@ -157,9 +155,7 @@ private slots:
 
     void aResultThatCameTooLateIsNotShown() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         setFractionAndCut(*bench, 0.5, "last:100");
         while (executor.runTask()) { // all three have computed 0.5 and posted it
         }
@@ -175,9 +171,7 @@ private slots:
 
     void undoShowsAKnownResultAtOnce() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         setFraction(*bench, 0.5);
         executor.runAll();
         bench->undo();
@@ -187,9 +181,7 @@ private slots:
 
     void anotherHeadOfTheLayerComputesNoPolicy() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const auto before = bench->viewInput().panes[0].result;
         bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
         QVERIFY(bench->viewInput().panes[0].result == before);
@@ -214,9 +206,7 @@ private slots:
 
     void finishedDataOutliveHidingAndUnfinishedOnesAreAskedForAgain() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const auto data = bench->viewInput(viewById("key_projection")).data.value;
         bench->hideView(viewById("key_projection"));
         bench->showView(viewById("key_projection"));
@@ -235,9 +225,7 @@ private slots:
     // An option of the drawing alone computes nothing; one of the data does.
     void onlyOptionsOfTheDataComputeAgain() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         const auto data = bench->viewInput(viewById("key_projection")).data.value;
         bench->change([](Session& s) { setViewOption(s, "key_projection", "x_component", "3"); }, "Option");
         QVERIFY(bench->viewInput(viewById("key_projection")).data.value == data);
@@ -249,9 +237,7 @@ private slots:
 
     void aResultOfAnotherLayerIsNotMixedIn() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         bench->change([](Session& s) { s.layer = LayerIndex(0); }, "Layer");
         QVERIFY(!bench->viewInput().panes[0].result);
         executor.runAll();
@@ -260,9 +246,7 @@ private slots:
 
     void whatCannotBeOpenedIsReported() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         QSignalSpy failed(bench.get(), &Workbench::failed);
         bench->openCapture("/nowhere/at-all.h5");
         executor.runAll();
@@ -273,9 +257,7 @@ private slots:
 
     void aPaneThatFailsSaysWhyAndLeavesTheOthers() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         SessionPane recorded;
         recorded.recordedPath = "/nowhere/list.json";
         bench->change([&](Session& s) { addPane(s, recorded); }, "Add");
@@ -308,9 +290,7 @@ private slots:
 
     void aBadCutIsAnErrorOfThePanes() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         bench->change([](Session& s) { s.cut = "5000"; }, "Cut");
         QVERIFY(!bench->viewInput().panes[0].error.empty());
         bench->undo();
@@ -333,9 +313,7 @@ private slots:
 
     void reloadKeepsTheSession() {
         ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->openCapture(kSample);
-        executor.runAll();
+        const auto bench = openedWorkbench(executor);
         setFraction(*bench, 0.05);
         executor.runAll();
         bench->openCapture(kSample);
