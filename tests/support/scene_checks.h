@@ -7,6 +7,7 @@
 #include <QStringList>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,32 @@ inline std::vector<std::string> textsOf(const Scene& scene) {
     return texts;
 }
 
+/// What the first clip leaves in sight.
+inline Box clipOf(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* clip = std::get_if<PushClipItem>(&item)) return clip->box;
+    return {};
+}
+
+/// The first text that holds these words; empty: none does.
+inline std::string textWith(const Scene& scene, const std::string& words) {
+    for (const std::string& text : textsOf(scene))
+        if (text.find(words) != std::string::npos) return text;
+    return {};
+}
+
+inline bool says(const Scene& scene, const std::string& words) { return !textWith(scene, words).empty(); }
+
+inline bool hasText(const Scene& scene, const std::string& whole) {
+    const auto texts = textsOf(scene);
+    return std::find(texts.begin(), texts.end(), whole) != texts.end();
+}
+
+inline bool hasTextFrom(const Scene& scene, const std::string& begin) {
+    const auto texts = textsOf(scene);
+    return std::any_of(texts.begin(), texts.end(), [&](const auto& text) { return text.starts_with(begin); });
+}
+
 /// Rectangles of this fill below the line that holds titles and chips.
 inline std::vector<const RectangleItem*> boxesBelowTitle(const Scene& scene, Colour fill) {
     std::vector<const RectangleItem*> found;
@@ -80,6 +107,22 @@ inline std::vector<const RectangleItem*> boxesBelowTitle(const Scene& scene, Col
         if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == fill && box->box.y > 24)
             found.push_back(box);
     return found;
+}
+
+/// The picture of an attention map.
+inline const ImageItem* mapImage(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
+            return image;
+    return nullptr;
+}
+
+/// The coloured bar of a column of colours.
+inline std::optional<Box> barOf(const Scene& scene) {
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Legend)
+            return box->box;
+    return std::nullopt;
 }
 
 inline const PointCloudItem* cloudNamed(const Scene& scene, const std::string& name) {

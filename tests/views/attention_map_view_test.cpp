@@ -26,13 +26,6 @@ using namespace kvscope::view_fixture;
 
 namespace {
 
-const ImageItem* mapImage(const Scene& scene) {
-    for (const Drawable& item : scene.items)
-        if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
-            return image;
-    return nullptr;
-}
-
 /// Counts the rows of each map whose sum is not known when it is asked for.
 class WatchedEngine final : public ForwardingEngine {
 public:
@@ -222,7 +215,7 @@ private slots:
         const ViewInput input = inputWith(options);
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
             const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service, theme));
-            const ImageItem* image = mapImage(scene);
+            const ImageItem* image = scene_checks::mapImage(scene);
             QVERIFY(image && image->width > 300);
             const auto colourAt = [&](int x, int y) {
                 const std::uint8_t* p = image->rgba->data() + 4 * (y * image->width + x);

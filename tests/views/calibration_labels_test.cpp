@@ -17,7 +17,7 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
-using kvscope::scene_checks::textsOf;
+using kvscope::scene_checks::says;
 
 namespace {
 
@@ -26,18 +26,6 @@ const std::vector<std::string> kPanes = {"keydiff:kvpress@0.25", "snapkv@0.25", 
 const std::vector<QSize> kSizes = {QSize(345, 150),  QSize(401, 200),  QSize(490, 200),
                                    QSize(579, 221),  QSize(654, 260),  QSize(943, 200),
                                    QSize(1122, 200), QSize(1788, 263), QSize(1860, 848)};
-
-Box plotOf(const Scene& scene) {
-    for (const Drawable& item : scene.items)
-        if (const auto* clip = std::get_if<PushClipItem>(&item)) return clip->box;
-    return {};
-}
-
-bool says(const Scene& scene, const std::string& words) {
-    const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(),
-                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
-}
 
 CalibrationSeries seriesOf(char letter, double k, std::vector<std::pair<double, double>> points) {
     CalibrationSeries series{.letter = letter,
@@ -82,8 +70,8 @@ private slots:
         for (const QSize size :
              {QSize(943, 200), QSize(1122, 200), QSize(1416, 220), QSize(1788, 263), QSize(1860, 848)}) {
             const Scene scene = build(input, options, size.width(), size.height());
-            QVERIFY2(plotOf(scene).width >= 0.65 * size.width(),
-                     qPrintable(QString("%1 of %2").arg(plotOf(scene).width).arg(size.width())));
+            QVERIFY2(scene_checks::clipOf(scene).width >= 0.65 * size.width(),
+                     qPrintable(QString("%1 of %2").arg(scene_checks::clipOf(scene).width).arg(size.width())));
         }
         QVERIFY(says(build(input, options, 1122, 200), "residual")); // the list is there
     }
@@ -96,7 +84,7 @@ private slots:
             const Scene scene = build(input, options, 900, height);
             for (const Drawable& item : scene.items)
                 if (const auto* text = std::get_if<TextItem>(&item); text && text->angleDegrees != 0) {
-                    QVERIFY2(m_text.measure(text->text, text->style).width <= plotOf(scene).height + 0.5,
+                    QVERIFY2(m_text.measure(text->text, text->style).width <= scene_checks::clipOf(scene).height + 0.5,
                              text->text.c_str());
                     titles.insert(text->text);
                 }
@@ -119,7 +107,7 @@ private slots:
         for (const Drawable& item : scene.items)
             if (const auto* line = std::get_if<PolylineItem>(&item);
                 line && line->points.size() == 2 && line->points[0].x == line->points[1].x &&
-                line->stroke.width == 1.2 && line->points[1].y == plotOf(scene).bottom())
+                line->stroke.width == 1.2 && line->points[1].y == scene_checks::clipOf(scene).bottom())
                 dashed.push_back(!line->stroke.dash.empty());
         std::sort(dashed.begin(), dashed.end());
         QCOMPARE(dashed, (std::vector<bool>{false, true}));

@@ -14,17 +14,12 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
-using kvscope::scene_checks::textsOf;
 
 namespace {
 
 bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-std::string under(const Scene& scene) {
-    const auto texts = textsOf(scene);
-    const auto found = std::ranges::find_if(texts, [](const std::string& text) { return contains(text, "cut: "); });
-    return found == texts.end() ? std::string() : *found;
-}
+std::string under(const Scene& scene) { return scene_checks::textWith(scene, "cut: "); }
 
 } // namespace
 
@@ -72,8 +67,7 @@ private slots:
         QVERIFY(table.cell(table.rowCount - 1, notes).empty());
         const Scene scene = figure(input, options);
         QVERIFY2(contains(under(scene), "A measured with its own cut: 995"), under(scene).c_str());
-        const auto texts = textsOf(scene);
-        QVERIFY(std::ranges::any_of(texts, [](const std::string& text) { return contains(text, "A SnapKV†"); }));
+        QVERIFY(scene_checks::says(scene, "A SnapKV†"));
     }
 
     // With 256 sinks and 256 recents there is nothing to balance at small budgets, and the proxy says so.
@@ -105,8 +99,7 @@ private slots:
         const ViewInput input = inputAt("default", {"snapkv@0.25"}, options);
         const std::string finding = m_view.finding(input, options);
         QVERIFY2(contains(finding, "A SnapKV (context other-book.h5)"), finding.c_str());
-        const auto texts = textsOf(build(input, options));
-        QVERIFY(std::ranges::any_of(texts, [](const std::string& text) { return contains(text, "other-book"); }));
+        QVERIFY(scene_checks::says(build(input, options), "other-book"));
     }
 
     void anEditedTableIsReadAgain() {

@@ -21,17 +21,12 @@
 using namespace kvscope;
 using namespace kvscope::view_fixture;
 using kvscope::scene_checks::cloudNamed;
+using kvscope::scene_checks::says;
 using kvscope::scene_checks::textsOf;
 
 namespace {
 
 const std::vector<std::string> kPanes = {"compactor:kvpress@0.25", "snapkv@0.25"};
-
-bool says(const Scene& scene, const std::string& words) {
-    const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(),
-                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
-}
 
 const CircleItem* ringOf(const Scene& scene, std::int64_t series) {
     for (const Drawable& item : scene.items)
@@ -48,12 +43,6 @@ std::vector<const PointCloudItem*> seriesClouds(const Scene& scene) {
         if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->pickKind == PickId::Kind::Cell)
             clouds.push_back(cloud);
     return clouds;
-}
-
-Box plotOf(const Scene& scene) {
-    for (const Drawable& item : scene.items)
-        if (const auto* clip = std::get_if<PushClipItem>(&item)) return clip->box;
-    return {};
 }
 
 /// Docks as the layouts have them, and a page.
@@ -231,7 +220,7 @@ private slots:
             inputFor(m_view, {"keydiff:kvpress@0.25", "snapkv@0.25"}, options); // qualities from 0.003 to 1.02
         for (const QSize size : kSizes) {
             const Scene scene = build(input, options, size.width(), size.height());
-            const Box plot = plotOf(scene);
+            const Box plot = scene_checks::clipOf(scene);
             double rightmost = 0, lowest = 0;
             for (const PointCloudItem* cloud : seriesClouds(scene))
                 for (const Point point : *cloud->points) {

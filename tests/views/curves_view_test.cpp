@@ -128,8 +128,10 @@ private slots:
             for (const QSize size : {QSize(490, 150), QSize(490, 220), QSize(1780, 260)}) {
                 const Scene scene = build(input, options, size.width(), size.height());
                 const Box box = textBounds(*textNamed(scene, "now "), m_text);
+                int curves = 0;
                 for (const Drawable& item : scene.items)
-                    if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 3)
+                    if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() == 3) {
+                        ++curves;
                         for (double t = 0; t < 2; t += 0.005) {
                             const Point &from = line->points[std::size_t(t)], &to = line->points[std::size_t(t) + 1];
                             const Point at{std::lerp(from.x, to.x, t - std::floor(t)),
@@ -141,6 +143,8 @@ private slots:
                                                                        .arg(size.width())
                                                                        .arg(size.height())));
                         }
+                    }
+                QVERIFY(curves > 0);
             }
         }
     }

@@ -6,6 +6,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
+#include "tests/views/causal_row.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/map_cell.h"
@@ -24,26 +25,6 @@ using namespace kvscope::view_fixture;
 namespace {
 
 using Set = std::vector<std::pair<std::string, std::string>>;
-
-/// Causal softmax of a row of the fixture's query head, in plain loops.
-std::vector<double> causalRow(std::int64_t row) {
-    const auto capture = needleCapture();
-    const HostTensor q = capture->read(LayerIndex(3), TensorRole::Queries, {}),
-                     k = capture->read(LayerIndex(3), TensorRole::Keys, {});
-    const std::int64_t n = k.shape[1], d = k.shape[2];
-    std::vector<double> weights;
-    double sum = 0;
-    for (std::int64_t i = 0; i <= row; ++i) {
-        double product = 0;
-        for (std::int64_t c = 0; c < d; ++c)
-            product += double(q.data[static_cast<std::size_t>((4 * n + row) * d + c)]) *
-                       double(k.data[static_cast<std::size_t>((n + i) * d + c)]);
-        weights.push_back(std::exp(capture->info().layerInfo(LayerIndex(3)).scaling * product));
-        sum += weights.back();
-    }
-    for (double& weight : weights) weight /= sum;
-    return weights;
-}
 
 /// Remembers what it was asked to draw.
 class WatchedEngine final : public ForwardingEngine {
@@ -64,11 +45,6 @@ private:
     mutable std::int64_t m_cells = 0;
 };
 
-std::optional<Box> boxOf(const Scene& scene, PickId pick) {
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box->box;
-    return std::nullopt;
-}
 constexpr PickId kGround{PickId::Kind::Legend, 300}, kGrid{PickId::Kind::Cell, -300};
 
 std::string cellOf(const std::optional<SettingChange>& settingChange) {
@@ -138,13 +114,13 @@ private slots:
         QCOMPARE(around->rowBegin, 914);
         QCOMPARE(around->keyBegin, 609);
         for (std::int64_t row = 914; row < 927; ++row) {
-            const std::vector<double> weights = causalRow(row);
+            const std::vector<double> weights = causalRow(*needleCapture(), 3, 4, row);
             for (std::int64_t key = 609; key < 622; ++key) {
                 const double weight = weights[static_cast<std::size_t>(key)];
                 QVERIFY(std::abs(double(around->at(row, key)) - weight) <= 1e-5 * weight);
             }
         }
-        const std::vector<double> own = causalRow(920);
+        const std::vector<double> own = causalRow(*needleCapture(), 3, 4, 920);
         QCOMPARE(around->seen, 921);
         QCOMPARE(around->rank, std::count_if(own.begin(), own.end(), [&](double w) { return w >= own[615]; }));
     }
@@ -212,7 +188,7 @@ private slots:
         for (const char* cell : {"920,615", "1010,622", "1027,1020", "3,1", "1027,0"}) {
             const ParameterValues options = optionsOf(m_view, {{"cell", cell}});
             const Scene scene = build(inputWith(options), options, size.width(), size.height());
-            const auto ground = boxOf(scene, kGround);
+            const auto ground = boxOfPick(scene, kGround);
             QVERIFY(ground);
             // All of it lies right of the diagonal, and its lowest row is the nearest to it.
             const Point diagonal = pointOf(
@@ -234,7 +210,7 @@ private slots:
              {std::tuple{"100,100", 100, 100}, {"900,100", 100, 900}, {"900,900", 900, 900}}) {
             const ParameterValues options = optionsOf(m_view, {{"map", "non_causal"}, {"cell", cell}});
             const Scene scene = build(inputWith(options), options);
-            const auto ground = boxOf(scene, kGround);
+            const auto ground = boxOfPick(scene, kGround);
             QVERIFY(ground);
             const Point at = pointOf(scene, key, query);
             const Box margin{ground->x - 20, ground->y - 20, ground->width + 40, ground->height + 40};
@@ -279,7 +255,7 @@ private slots:
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
         const Scene scene = build(input, options);
-        const Box grid = *boxOf(scene, kGrid);
+        const Box grid = *boxOfPick(scene, kGrid);
         const double cell = grid.width / 11;
         const PointFacts facts = m_view.factsAt(input, options, scene, {grid.x + 7.5 * cell, grid.y + 2.5 * cell});
         QVERIFY(facts.rows[0].second.starts_with("917 “") && facts.rows[1].second.starts_with("617 “"));
@@ -289,7 +265,7 @@ private slots:
         QCOMPARE(
             cellOf(m_view.factsAt(input, options, scene, {grid.x + 5.5 * cell, grid.y + 5.5 * cell}).settingChange),
             std::string("none"));
-        const Box ground = *boxOf(scene, kGround);
+        const Box ground = *boxOfPick(scene, kGround);
         QVERIFY(
             m_view.factsAt(input, options, scene, {ground.x + 3, ground.y + 3}).rows.empty()); // not the map below it
     }
@@ -318,7 +294,7 @@ private slots:
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
             const Scene scene = m_view.buildScene(input, options, viewport(620, 600, m_text, theme));
             const QImage picture = renderScene(scene, 2);
-            const Box grid = *boxOf(scene, kGrid);
+            const Box grid = *boxOfPick(scene, kGrid);
             for (std::int64_t row = 0; row < 9; ++row)
                 for (std::int64_t key = 0; key < 9; ++key) {
                     if (row == 4 || key == 4) continue; // the ring

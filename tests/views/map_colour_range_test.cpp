@@ -22,24 +22,9 @@ namespace {
 
 using Set = std::vector<std::pair<std::string, std::string>>;
 
-const ImageItem* mapImage(const Scene& scene) {
-    for (const Drawable& item : scene.items)
-        if (const auto* image = std::get_if<ImageItem>(&item); image && image->pick.kind == PickId::Kind::Cell)
-            return image;
-    return nullptr;
-}
-
 Colour colourOf(const ImageItem& image, std::int64_t x, std::int64_t y) {
     const std::uint8_t* p = image.rgba->data() + 4 * (y * image.width + x);
     return {p[0], p[1], p[2], p[3]};
-}
-
-/// The coloured bar of the column.
-Box barOf(const Scene& scene) {
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Legend)
-            return box->box;
-    return {};
 }
 
 std::string rangeOf(const std::optional<SettingChange>& settingChange) {
@@ -84,7 +69,7 @@ private slots:
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
         const Scene scene = build(input, options, 800, 800);
-        const ImageItem* image = mapImage(scene);
+        const ImageItem* image = scene_checks::mapImage(scene);
         QCOMPARE(image->width, 600); // a pixel per cell of the data
         QCOMPARE(image->height, 400);
         int below = 0, between = 0, above = 0;
@@ -122,7 +107,8 @@ private slots:
                     std::max_element(data->cells.data.begin(), data->cells.data.end()) - data->cells.data.begin();
                 brightest = (data->rowBegin + at / width) * 1028 + data->keyBegin + at % width;
             }
-            return colourOf(*mapImage(scene), brightest % 1028 - data->keyBegin, brightest / 1028 - data->rowBegin);
+            return colourOf(*scene_checks::mapImage(scene), brightest % 1028 - data->keyBegin,
+                            brightest / 1028 - data->rowBegin);
         };
         const Viewport::Range near{600, 640, 900, 940},
             withSink{0, 640, 600, 940}; // the first key takes most of the weight
@@ -190,7 +176,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputWith(options);
         const Scene scene = build(input, options);
-        const Box bar = barOf(scene);
+        const Box bar = scene_checks::barOf(scene).value();
         const PointFacts facts = m_view.factsAt(input, options, scene, {bar.x + 5, bar.bottom() - bar.height / 3});
         QCOMPARE(facts.rows.size(), std::size_t{3});
         QCOMPARE(facts.rows[0].second, formatBound(roundedValue(m_view.colourScale(input, options)->valueAt(1.0 / 3))));
@@ -209,7 +195,7 @@ private slots:
                 return Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()),
                               static_cast<std::uint8_t>(c.blue())};
             };
-            const Box bar = barOf(scene);
+            const Box bar = scene_checks::barOf(scene).value();
             const double x = bar.x + 5, decade = bar.height / (2 - dataAs<AttentionMapData>(input)->logEnds.first),
                          high = bar.y + decade, low = high + 2 * decade;       // the bar ends at 1
             QCOMPARE(colourAt(x, high - decade / 2), colourMap("viridis", 1)); // beyond the range: the end colours

@@ -26,12 +26,6 @@ std::vector<const ImageItem*> imagesOf(const Scene& scene) {
     return images;
 }
 
-const ImageItem* mapOf(const Scene& scene) {
-    for (const ImageItem* image : imagesOf(scene))
-        if (image->pick.kind == PickId::Kind::Cell) return image;
-    return nullptr;
-}
-
 bool near(double a, double b) { return std::abs(a - b) < 0.01; }
 
 } // namespace
@@ -198,7 +192,7 @@ private slots:
                 shown.pixelScale = scale;
                 shown.range = Viewport::Range{moved, 1028 + moved, moved / 3, 1028 + moved / 3};
                 const Scene scene = m_view.buildScene(input, options, shown);
-                const ImageItem* map = mapOf(scene);
+                const ImageItem* map = scene_checks::mapImage(scene);
                 QVERIFY(map);
                 const auto whole = [&](double length) { return near(length * scale, std::round(length * scale)); };
                 if (map->width < 640) QVERIFY(whole(map->box.x) && near(map->box.width * scale, map->width));
@@ -218,13 +212,13 @@ private slots:
             for (const double moved : {0.0, 3.3, -25.0, 60.0}) {
                 const Viewport::Range range{100 + moved, 600 + moved, 300 - moved, 800 - moved};
                 const Scene scene = sceneOf(input, options, size, range);
-                const ImageItem* map = mapOf(scene);
+                const ImageItem* map = scene_checks::mapImage(scene);
                 QVERIFY(map && (!pixels || map->rgba->data() == pixels));
                 pixels = map->rgba->data();
                 ViewInput untouched = input;
                 untouched.data.value = std::make_shared<const AttentionMapData>(*dataAs<AttentionMapData>(input));
                 const Scene fresh = sceneOf(untouched, options, size, range);
-                QVERIFY(mapOf(fresh)->rgba->data() != pixels);
+                QVERIFY(scene_checks::mapImage(fresh)->rgba->data() != pixels);
                 QCOMPARE(renderScene(scene, 2), renderScene(fresh, 2));
             }
         }
@@ -255,8 +249,8 @@ private slots:
         }
         Viewport dark = viewport(size.width(), size.height(), m_text, ThemeId::Dark);
         const ParameterValues options = optionsOf(m_view);
-        const ImageItem light = *mapOf(sceneOf(input, options, size));
-        QVERIFY(*mapOf(m_view.buildScene(input, options, dark))->rgba != *light.rgba); // masked ground
+        const ImageItem light = *scene_checks::mapImage(sceneOf(input, options, size));
+        QVERIFY(*scene_checks::mapImage(m_view.buildScene(input, options, dark))->rgba != *light.rgba); // masked ground
     }
 
     // A part with far more queries than keys has no square cells to keep.

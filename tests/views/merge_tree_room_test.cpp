@@ -82,13 +82,16 @@ private slots:
         for (std::int64_t place = 0; const RectangleItem* box = boxOf(scene, 0, place); ++place)
             batches.push_back(box->box);
         QVERIFY(batches.size() > 10);
+        int ticks = 0;
         for (const Drawable& item : scene.items) {
             const auto* tick = std::get_if<RectangleItem>(&item);
             if (!tick || !(tick->fill == themeOf(ThemeId::Light).kept)) continue;
+            ++ticks;
             const double middle = tick->box.x + tick->box.width / 2;
             QVERIFY(std::any_of(batches.begin(), batches.end(),
                                 [&](const Box& box) { return box.x <= middle && middle <= box.right(); }));
         }
+        QVERIFY(ticks > 0);
     }
 
     // The frame around a selected token's set leaves its percentage alone.
@@ -115,12 +118,16 @@ private slots:
 
     // The plot's edge would clip them: at every height there is room above the topmost set, or none is written.
     void percentagesOfTheTopAreWhole() {
+        int seen = 0;
         for (int height = 150; height <= 450; height += 5) {
             const Scene scene = sceneOf(handInput(18), 860, height);
             for (const Drawable& item : scene.items)
-                if (const auto* text = std::get_if<TextItem>(&item); text && text->text == "30 %")
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->text == "30 %") {
                     QVERIFY2(text->position.y - 9 >= scene.plot.y, qPrintable(QString::number(height)));
+                    ++seen;
+                }
         }
+        QVERIFY(seen > 0);
     }
 
     // What a head names is drawn: the bars of signs and the percentages are named where nodes have room for them.

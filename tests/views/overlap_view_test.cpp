@@ -19,11 +19,6 @@ const std::vector<std::string> kThree = {"keydiff@0.25", "snapkv@0.25", "streami
 const std::vector<std::string> kSix = {"keydiff@0.25", "snapkv@0.25", "streaming_llm@0.25",
                                        "tova@0.25",    "h2o@0.25",    "key_norm@0.25"};
 
-bool has(const Scene& scene, const std::string& text) {
-    const std::vector<std::string> texts = scene_checks::textsOf(scene);
-    return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
-
 } // namespace
 
 class OverlapViewTest : public ViewTest {
@@ -96,8 +91,8 @@ private slots:
         QCOMPARE(numbers, 6);
         QVERIFY2(longest > 60 && firstBar > matrixEnd,
                  qPrintable(QString("%1 from %2, matrix to %3").arg(longest).arg(firstBar).arg(matrixEnd)));
-        QVERIFY(has(scene, "none") && has(scene, "Panes that keep a token") &&
-                has(scene, "Jaccard overlap of kept lists"));
+        QVERIFY(scene_checks::hasText(scene, "none") && scene_checks::hasText(scene, "Panes that keep a token") &&
+                scene_checks::hasText(scene, "Jaccard overlap of kept lists"));
     }
 
     // "KeyDiff and KeyDiff agree most" names no pair of three.
@@ -124,7 +119,8 @@ private slots:
     void namesStandWhereThereIsRoom() {
         for (const QSize size : {QSize(493, 210), QSize(1134, 207), QSize(930, 410), QSize(300, 300)}) {
             const Scene scene = build(needleInput(kThree), m_options, size.width(), size.height());
-            QVERIFY2(has(scene, "KeyDiff, paper") && has(scene, "StreamingLLM, gaps"),
+            QVERIFY2(scene_checks::hasText(scene, "KeyDiff, paper") &&
+                         scene_checks::hasText(scene, "StreamingLLM, gaps"),
                      qPrintable(QString("%1x%2").arg(size.width()).arg(size.height())));
         }
     }
@@ -137,7 +133,8 @@ private slots:
                 return std::ranges::binary_search(keptTokens(input, pane), token);
             }))];
         const Scene scene = m_view.buildScene(input, m_options, viewport(940, 300, m_text));
-        for (const std::int64_t count : counts) QVERIFY2(has(scene, formatCount(count)), formatCount(count).c_str());
+        for (const std::int64_t count : counts)
+            QVERIFY2(scene_checks::hasText(scene, formatCount(count)), formatCount(count).c_str());
         const std::string none = formatCount(counts.front()) + " by none", finding = m_view.finding(input, m_options);
         QVERIFY2(finding.find(none) != std::string::npos, finding.c_str());
     }

@@ -24,11 +24,6 @@ class PanesBesideTest : public ViewTest {
         return scenes;
     }
 
-    static bool says(const Scene& scene, const std::string& begin) {
-        const auto texts = scene_checks::textsOf(scene);
-        return std::any_of(texts.begin(), texts.end(), [&](const auto& text) { return text.starts_with(begin); });
-    }
-
 public:
     PanesBesideTest() : ViewTest(viewById("key_projection")) {}
 
@@ -40,10 +35,10 @@ private slots:
             for (const char* entry :
                  {"kept", "evicted", "protected", "anchor", "needle"}) // an anchor has only the second one
                 for (std::size_t i = 0; i < scenes.size(); ++i)
-                    QVERIFY2(says(scenes[i], entry) == (i == 0),
+                    QVERIFY2(scene_checks::hasTextFrom(scenes[i], entry) == (i == 0),
                              qPrintable(QString("%1 in pane %2, %3 px").arg(entry).arg(i).arg(size.width())));
             for (std::size_t i = 0; i < scenes.size(); ++i) {
-                QVERIFY2(says(scenes[i], "PC 1 (8.3 % of variance) × PC 2") == (i == 1),
+                QVERIFY2(scene_checks::hasTextFrom(scenes[i], "PC 1 (8.3 % of variance) × PC 2") == (i == 1),
                          qPrintable(QString("axes in pane %1").arg(i)));
                 QCOMPARE(scenes[i].plot.y, scenes[0].plot.y);
                 QCOMPARE(scenes[i].plot.width, scenes[0].plot.width);
@@ -68,9 +63,9 @@ private slots:
     void coloursOfTheirOwnKeepTheirLegends() {
         const ViewInput input = needleInput({"keydiff@0.25", "snapkv@0.25"});
         for (const Scene& scene : pictures(input, optionsOf(m_view, {{"colour_by", "score"}}), 500, 400)) {
-            QVERIFY(says(scene, "kept 24"));
-            QVERIFY(says(scene, "colour: score"));
-            QVERIFY(says(scene, "PC 1 (8.3 %"));
+            QVERIFY(scene_checks::hasTextFrom(scene, "kept 24"));
+            QVERIFY(scene_checks::hasTextFrom(scene, "colour: score"));
+            QVERIFY(scene_checks::hasTextFrom(scene, "PC 1 (8.3 %"));
         }
     }
 
@@ -80,7 +75,8 @@ private slots:
         Viewport frame = viewport(500, 400, m_text);
         frame.besideOthers = frame.forExport = true;
         const Scene scene = m_view.buildScene(input, optionsOf(m_view), frame);
-        QVERIFY(says(scene, "kept 249") && says(scene, "PC 1 (8.3 %") && says(scene, "PC 2"));
+        QVERIFY(scene_checks::hasTextFrom(scene, "kept 249") && scene_checks::hasTextFrom(scene, "PC 1 (8.3 %") &&
+                scene_checks::hasTextFrom(scene, "PC 2"));
     }
 };
 

@@ -20,20 +20,13 @@
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
-using kvscope::scene_checks::textsOf;
+using kvscope::scene_checks::textWith;
 
 namespace {
 
 using Set = std::vector<std::pair<std::string, std::string>>;
 
 bool contains(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
-/// The first text with these words; empty: there is none.
-std::string textWith(const Scene& scene, const std::string& words) {
-    const auto texts = textsOf(scene);
-    const auto found = std::ranges::find_if(texts, [&](const std::string& text) { return contains(text, words); });
-    return found == texts.end() ? std::string() : *found;
-}
 
 ViewInput inputOf(const char* view, std::shared_ptr<const CaptureReader> capture, const std::vector<std::string>& specs,
                   const ParameterValues& options, int layer, int kvHead) {

@@ -15,7 +15,7 @@
 using namespace kvscope;
 using namespace kvscope::view_fixture;
 using kvscope::scene_checks::cloudNamed;
-using kvscope::scene_checks::textsOf;
+using kvscope::scene_checks::says;
 
 namespace {
 
@@ -25,12 +25,6 @@ const ImageItem* imageIn(const Scene& scene) {
     for (const Drawable& item : scene.items)
         if (const auto* image = std::get_if<ImageItem>(&item)) return image;
     return nullptr;
-}
-
-bool says(const Scene& scene, const std::string& words) {
-    const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(),
-                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
 }
 
 int alphaAt(const ImageItem& image, int column, int row) {

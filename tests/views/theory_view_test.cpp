@@ -270,13 +270,7 @@ private slots:
         QFETCH(QSize, size);
         for (const std::string& spec : kPolicies) {
             const ViewInput in = input(spec);
-            for (const bool forExport : {false, true}) {
-                Viewport frame =
-                    viewport(size.width(), size.height(), m_text, forExport ? ThemeId::Paper : ThemeId::Dark);
-                frame.forExport = forExport;
-                const Scene scene = m_view.buildScene(in, m_options, frame);
-                QCOMPARE(misplacedTexts(scene, m_text), QStringList());
-            }
+            QCOMPARE(misplacedTexts(m_view, in, m_options, size, m_text, ThemeId::Dark, ThemeId::Paper), QStringList());
         }
     }
 

@@ -108,8 +108,6 @@ private slots:
     void twoPanesOfOnePolicyAreToldApart() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, {"keydiff@0.25", "keydiff@0.5"}, options);
-        const std::string text = paintSceneAsText(m_view.buildScene(input, options, viewport(600, 400, m_text)));
-        QVERIFY(text.find("#036569ff") != std::string::npos || text.find("#036569") != std::string::npos);
         const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
         const auto strokeOf = [&](std::int64_t cell) {
             for (const Drawable& item : scene.items)

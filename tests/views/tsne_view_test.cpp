@@ -42,12 +42,6 @@ ViewDataRequest requestOf(const std::shared_ptr<const CaptureReader>& capture, c
     return request;
 }
 
-bool hasText(const Scene& scene, const std::string& part) {
-    const auto texts = textsOf(scene);
-    return std::any_of(texts.begin(), texts.end(),
-                       [&](const std::string& t) { return t.find(part) != std::string::npos; });
-}
-
 } // namespace
 
 class TsneViewTest : public QObject {
@@ -64,16 +58,16 @@ private slots:
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark, ThemeId::Paper})
             for (const auto& [w, h] : {std::pair{900, 700}, {420, 330}}) {
                 const Scene scene = view().buildScene(input, options, viewport(w, h, *m_text, theme));
-                QVERIFY(hasText(scene, "t-SNE, perplexity 30, seed 3"));
-                QVERIFY(hasText(scene, "t-SNE 1") && hasText(scene, "t-SNE 2"));
-                QVERIFY(!hasText(scene, "variance") && !hasText(scene, "PC "));
-                QVERIFY(!hasText(scene, "anchor") && !hasText(scene, "queries")); // no vector has a place in it
+                QVERIFY(says(scene, "t-SNE, perplexity 30, seed 3"));
+                QVERIFY(says(scene, "t-SNE 1") && says(scene, "t-SNE 2"));
+                QVERIFY(!says(scene, "variance") && !says(scene, "PC "));
+                QVERIFY(!says(scene, "anchor") && !says(scene, "queries")); // no vector has a place in it
                 QVERIFY(std::abs((scene.xMax - scene.xMin) / scene.plot.width -
                                  (scene.yMax - scene.yMin) / scene.plot.height) < 1e-9);
             }
         Viewport paper = viewport(700, 500, *m_text, ThemeId::Paper);
         paper.forExport = true;
-        QVERIFY(hasText(view().buildScene(input, options, paper), "perplexity 30, seed 3, 150 iterations: KL "));
+        QVERIFY(says(view().buildScene(input, options, paper), "perplexity 30, seed 3, 150 iterations: KL "));
     }
 
     void marksStandWhereTheEmbeddingSays() {
@@ -168,8 +162,8 @@ private slots:
             steps.push_back(data->tsne->iteration);
             ViewInput input = makeInput(capture, {"keydiff@0.25"}, 0, 0);
             input.data.value = value;
-            QVERIFY(hasText(view().buildScene(input, request.options, viewport(640, 480, *m_text)),
-                            "iteration " + std::to_string(steps.back()) + " of 150"));
+            QVERIFY(says(view().buildScene(input, request.options, viewport(640, 480, *m_text)),
+                         "iteration " + std::to_string(steps.back()) + " of 150"));
             QVERIFY(view().finding(input, request.options).find("iteration") != std::string::npos);
         };
         const auto first = makerFor(view())->make(runner(), request, {}, note);
@@ -232,8 +226,7 @@ private slots:
             ViewInput input = makeInput(capture, {"streaming_llm@0.1"}, 0, 0);
             fillData(input, view(), options);
             const bool more = tokens > 8192;
-            QCOMPARE(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "repulsion on a grid"),
-                     more);
+            QCOMPARE(says(view().buildScene(input, options, viewport(900, 500, *m_text)), "repulsion on a grid"), more);
             QCOMPARE(view().finding(input, options).find("repulsion on a grid") != std::string::npos, more);
         }
     }
@@ -244,11 +237,11 @@ private slots:
         const ParameterValues options = tsneOptions();
         const std::string refused = errorMessage([&] { fillData(input, view(), options); });
         input.data = {.value = {}, .computing = false, .progress = 0, .error = refused};
-        QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)), "65536 points"));
+        QVERIFY(says(view().buildScene(input, options, viewport(900, 500, *m_text)), "65536 points"));
         QVERIFY(view().finding(input, options).find("method=pca") != std::string::npos);
         input.data = {};
-        QVERIFY(hasText(view().buildScene(input, options, viewport(900, 500, *m_text)),
-                        "neighbours of every token, for t-SNE"));
+        QVERIFY(says(view().buildScene(input, options, viewport(900, 500, *m_text)),
+                     "neighbours of every token, for t-SNE"));
     }
 };
 

@@ -43,11 +43,6 @@ ViewInput handMadeInput() {
     return input;
 }
 
-bool has(const Scene& scene, const std::string& text) {
-    const std::vector<std::string> texts = scene_checks::textsOf(scene);
-    return std::ranges::find(texts, text) != texts.end();
-}
-
 } // namespace
 
 class TwoCapturesViewTest : public ViewTest {
@@ -72,7 +67,8 @@ private slots:
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, m_options, frame);
             QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());
-            for (const char* number : {"0.25", "0.375", "+0.125", "0.5", "−0.25"}) QVERIFY2(has(scene, number), number);
+            for (const char* number : {"0.25", "0.375", "+0.125", "0.5", "−0.25"})
+                QVERIFY2(scene_checks::hasText(scene, number), number);
         }
     }
 
