@@ -23,26 +23,29 @@ ViewInput measuredInput(const std::vector<std::string>& specs) {
     return input;
 }
 
+/// Gives the pane a result of its own with the fidelity that `change` makes of a copy of the pane's.
+template <class Change> void changeFidelity(ViewInput& input, std::size_t pane, const Change& change) {
+    auto result = std::make_shared<RunResult>(*input.panes[pane].result);
+    auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
+    change(*fidelity);
+    result->fidelity = std::move(fidelity);
+    input.panes[pane].result = std::move(result);
+}
+
 /// Two panes of three queries whose errors are set by hand; the second query of B is skipped.
 ViewInput handInput() {
     ViewInput input = measuredInput({"keydiff@0.25", "snapkv@0.25"});
     const std::vector<std::vector<float>> errors = {{0.1F, 0.3F, 0.5F}, {0.4F, NAN, 0.3F}};
-    for (std::size_t pane = 0; pane < 2; ++pane) {
-        auto result = std::make_shared<RunResult>(*input.panes[pane].result);
-        auto fidelity = std::make_shared<Fidelity>();
-        fidelity->firstQuery = 1000;
-        fidelity->queryCount = 3;
-        fidelity->outputError = fidelity->retainedMass = {{8, 3}, std::vector<float>(24, 0.5F)};
-        std::copy(errors[pane].begin(), errors[pane].end(), fidelity->outputError.data.begin() + 4 * 3); // query head 4
-        result->fidelity = fidelity;
-        input.panes[pane].result = result;
-    }
+    for (std::size_t pane = 0; pane < 2; ++pane)
+        changeFidelity(input, pane, [&](Fidelity& fidelity) {
+            fidelity = {};
+            fidelity.firstQuery = 1000;
+            fidelity.queryCount = 3;
+            fidelity.outputError = fidelity.retainedMass = {{8, 3}, std::vector<float>(24, 0.5F)};
+            std::ranges::copy(errors[pane], fidelity.outputError.data.begin() + 4 * 3); // query head 4
+        });
     return input;
 }
-
-} // namespace
-
-namespace {
 
 QString joined(const std::vector<std::string>& texts) {
     QStringList list;
@@ -84,11 +87,7 @@ private slots:
     // The cut is the same: another one is no remedy.
     void whereAllQueriesAreSkippedTheCutIsNotBlamed() {
         ViewInput input = handInput();
-        auto result = std::make_shared<RunResult>(*input.panes[1].result);
-        auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
-        std::ranges::fill(fidelity->outputError.data, NAN);
-        result->fidelity = fidelity;
-        input.panes[1].result = result;
+        changeFidelity(input, 1, [](Fidelity& fidelity) { std::ranges::fill(fidelity.outputError.data, NAN); });
         const std::string finding = m_view.finding(input, optionsOf(m_view));
         QVERIFY2(finding.starts_with("Every query is skipped") && finding.find("cut") == std::string::npos,
                  finding.c_str());
@@ -181,13 +180,10 @@ private slots:
             m_view.buildScene(input, optionsOf(m_view, {{"above", "B"}, {"below", "A"}}), viewport(331, 150, m_text)));
         QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean \u22120.050")) == 1,
                  qPrintable(joined(texts)));
-        for (std::size_t pane = 0; pane < 2; ++pane) {
-            auto result = std::make_shared<RunResult>(*input.panes[pane].result);
-            auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
-            fidelity->outputError = {{8, 3}, std::vector<float>(24, pane == 0 ? 0.0F : 1.5e-5F)};
-            result->fidelity = fidelity;
-            input.panes[pane].result = result;
-        }
+        for (std::size_t pane = 0; pane < 2; ++pane)
+            changeFidelity(input, pane, [&](Fidelity& fidelity) {
+                fidelity.outputError = {{8, 3}, std::vector<float>(24, pane == 0 ? 0.0F : 1.5e-5F)};
+            });
         texts = legendIn();
         QVERIFY2(std::count(texts.begin(), texts.end(), std::string("mean +1.5e\u22125")) == 1,
                  qPrintable(joined(texts)));
@@ -196,16 +192,13 @@ private slots:
     // Two of thirty queries differ by 250, the others by 1: the axis ends where the others are seen, and says so.
     void queriesFarBeyondTheOthersAreMarkedAtTheEdge() {
         ViewInput input = handInput();
-        for (std::size_t pane = 0; pane < 2; ++pane) {
-            auto result = std::make_shared<RunResult>(*input.panes[pane].result);
-            auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
-            fidelity->queryCount = 30;
-            fidelity->outputError = {{8, 30}, std::vector<float>(8 * 30, pane == 0 ? 1.0F : 2.0F)};
-            for (const std::size_t query : {7, 21})
-                fidelity->outputError.data[4 * 30 + query] = pane == 0 ? 1.0F : query == 7 ? 251.0F : 201.0F;
-            result->fidelity = fidelity;
-            input.panes[pane].result = result;
-        }
+        for (std::size_t pane = 0; pane < 2; ++pane)
+            changeFidelity(input, pane, [&](Fidelity& fidelity) {
+                fidelity.queryCount = 30;
+                fidelity.outputError = {{8, 30}, std::vector<float>(8 * 30, pane == 0 ? 1.0F : 2.0F)};
+                for (const std::size_t query : {7, 21})
+                    fidelity.outputError.data[4 * 30 + query] = pane == 0 ? 1.0F : query == 7 ? 251.0F : 201.0F;
+            });
         const auto marksOf = [&](const Scene& scene) {
             return std::count_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
                 const auto* mark = std::get_if<PolygonItem>(&item);
@@ -230,17 +223,14 @@ private slots:
     // More queries than pixels: each pixel shows the largest advantage on either side, and nobody is lost.
     void crowdedQueriesKeepTheirExtremes() {
         ViewInput input = handInput();
-        for (std::size_t pane = 0; pane < 2; ++pane) {
-            auto result = std::make_shared<RunResult>(*input.panes[pane].result);
-            auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
-            fidelity->firstQuery = 0;
-            fidelity->queryCount = 5000;
-            fidelity->outputError = {{8, 5000}, std::vector<float>(8 * 5000, 0.1F)};
-            fidelity->outputError.data[4 * 5000 + 2345] = pane == 0 ? 0.1F : 0.9F;
-            fidelity->outputError.data[4 * 5000 + 2346] = pane == 0 ? 0.5F : 0.1F;
-            result->fidelity = fidelity;
-            input.panes[pane].result = result;
-        }
+        for (std::size_t pane = 0; pane < 2; ++pane)
+            changeFidelity(input, pane, [&](Fidelity& fidelity) {
+                fidelity.firstQuery = 0;
+                fidelity.queryCount = 5000;
+                fidelity.outputError = {{8, 5000}, std::vector<float>(8 * 5000, 0.1F)};
+                fidelity.outputError.data[4 * 5000 + 2345] = pane == 0 ? 0.1F : 0.9F;
+                fidelity.outputError.data[4 * 5000 + 2346] = pane == 0 ? 0.5F : 0.1F;
+            });
         const Scene scene = m_view.buildScene(input, optionsOf(m_view), viewport(400, 300, m_text));
         const auto above = boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour),
                    below = boxesBelowTitle(scene, policyStyle("snapkv", ThemeId::Light).colour);
@@ -292,11 +282,7 @@ private slots:
         QVERIFY(m_view.finding(handInput(), optionsOf(m_view, {{"below", "A"}})).find("choose two panes") !=
                 std::string::npos);
         ViewInput apart = handInput(); // A is evaluated on queries 1000 to 1002, B by others
-        auto result = std::make_shared<RunResult>(*apart.panes[1].result);
-        auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
-        fidelity->firstQuery = 1010;
-        result->fidelity = fidelity;
-        apart.panes[1].result = result;
+        changeFidelity(apart, 1, [](Fidelity& fidelity) { fidelity.firstQuery = 1010; });
         QVERIFY(m_view.finding(apart, options).find("No query evaluates both panes") == 0);
         QCOMPARE(m_view.table(apart, options).rowCount, std::int64_t{0});
         QVERIFY(m_view.finding(needleInput({"keydiff@0.25", "snapkv@0.25"}), options).find("capture queries") !=
