@@ -61,10 +61,10 @@ struct Picker {
         const QImage picture = widget.grab().toImage();
         const QColor head = picture.pixelColor(cell(layer, kvHead)), bar = onBar(picture, place);
         for (const int difference : {head.red() - bar.red(), head.green() - bar.green(), head.blue() - bar.blue()})
-            QVERIFY2(std::abs(difference) <= 6, qPrintable(QString("layer %1, KV head %2: %3 and %4")
-                                                               .arg(layer)
-                                                               .arg(kvHead)
-                                                               .arg(head.name(), bar.name())));
+            QVERIFY2(
+                std::abs(difference) <= 6,
+                qPrintable(
+                    QString("layer %1, KV head %2: %3 and %4").arg(layer).arg(kvHead).arg(head.name(), bar.name())));
     }
     QString toolTipAt(const QPoint& at) {
         QHelpEvent asked(QEvent::ToolTip, at, widget.mapToGlobal(at));

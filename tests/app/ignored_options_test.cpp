@@ -2,12 +2,10 @@
 #include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/study/session_file.h"
-#include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "tests/app/command_test.h"
+#include "tests/support/h5_edit.h"
 #include "tests/support/test_program.h"
-
-#include <hdf5.h>
 
 using namespace kvscope;
 
@@ -58,17 +56,8 @@ private slots:
     /// Layers differ: a note of a later one would be lost with only the first one's.
     void evictTellsTheNotesOfAllLayers() {
         QVERIFY(QFile::copy(m_program.at("c.h5"), m_program.at("w.h5")));
-        const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-        H5Pset_file_locking(access, false, true);
-        const hid_t file = H5Fopen(m_program.at("w.h5").toUtf8().constData(), H5F_ACC_RDWR, access);
         for (const char* layer : {"layers/01", "layers/02"})
-            H5Adelete_by_name(file, layer, "sliding_window", H5P_DEFAULT);
-        H5Fclose(file);
-        H5Pclose(access);
-        h5::Writer writer(m_program.at("w.h5").toStdString(), h5::Writer::Mode::Append);
-        for (const char* layer : {"layers/01", "layers/02"})
-            writer.attribute(layer, "sliding_window", std::int64_t{100});
-        writer.close();
+            h5_edit::setAttribute(m_program.at("w.h5").toStdString(), layer, "sliding_window", std::int64_t{100});
         const auto outcome = m_program.run({"evict", "w.h5", "--policy", "streaming_llm@0.25", "--out", "w.json"});
         QVERIFY2(outcome.code == 0, outcome.error);
         for (const char* words : {"layer 1 has a window of 100 tokens", "layer 2 has a window of 100 tokens"})

@@ -1,9 +1,9 @@
 // Files that cannot be shown: the window says so in a strip with file, place and remedy, keeps what is open, and never
 // asks in a modal box.
 #include "app/window/actions/window_actions.h"
-#include "core/capture/h5_writer.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/h5_edit.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -19,38 +19,13 @@
 #include <functional>
 #include <limits>
 
-#include <hdf5.h>
-
 using namespace kvscope;
+using h5_edit::replace;
 using kvscope::testing::OpenWindow;
 
 namespace {
 
 using Breaker = std::function<void(const std::string& path)>;
-
-void edit(const std::string& path, const std::function<void(hid_t)>& change) {
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_file_locking(access, false, true);
-    const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
-    change(file);
-    H5Fclose(file);
-    H5Pclose(access);
-}
-
-template <class T>
-void replaceData(const std::string& path, const char* name, std::vector<T> data, std::vector<std::int64_t> shape = {}) {
-    edit(path, [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
-    h5::Writer writer(path, h5::Writer::Mode::Append);
-    writer.put(name, std::span<const T>(data), std::move(shape));
-    writer.close();
-}
-
-void replaceAttribute(const std::string& path, const char* name, std::int64_t value) {
-    edit(path, [&](hid_t file) { H5Adelete(file, name); });
-    h5::Writer writer(path, h5::Writer::Mode::Append);
-    writer.attribute("/", name, value);
-    writer.close();
-}
 
 struct Kind {
     const char* name;
@@ -68,15 +43,16 @@ std::vector<Kind> kinds() {
          [](const std::string& p) {
              QFile::resize(QString::fromStdString(p), QFileInfo(QString::fromStdString(p)).size() / 2);
          }},
-        {"wrong-version", "has version 9", "version", [](const std::string& p) { replaceAttribute(p, "version", 9); }},
+        {"wrong-version", "has version 9", "version",
+         [](const std::string& p) { h5_edit::setAttribute(p, "/", "version", std::int64_t{9}); }},
         {"no-tokens", "has no tokens", "tokens/ids",
-         [](const std::string& p) { replaceData(p, "tokens/ids", std::vector<std::int32_t>{}); }},
+         [](const std::string& p) { replace(p, "tokens/ids", std::vector<std::int32_t>{}); }},
         {"wrong-shape", "the shape is (2, 60, 16)", "layers/00/k",
          [](const std::string& p) {
-             replaceData(p, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16});
+             replace(p, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16});
          }},
         {"missing-values", "a data set is missing", "layers/01/v",
-         [](const std::string& p) { edit(p, [](hid_t file) { H5Ldelete(file, "layers/01/v", H5P_DEFAULT); }); }},
+         [](const std::string& p) { h5_edit::removeObject(p, "layers/01/v"); }},
         {"bad-session", "", "",
          [](const std::string& p) { overwrite(p, R"({"format": "kvscope-session", "version": 99})"); }},
     };
@@ -140,7 +116,7 @@ private slots:
         const std::string path = soundFile("nan");
         std::vector<float> keys(2 * 64 * 16, 1.0f);
         keys[(1 * 64 + 37) * 16 + 5] = std::numeric_limits<float>::quiet_NaN();
-        replaceData(path, "layers/01/k", keys, {2, 64, 16});
+        replace(path, "layers/01/k", keys, {2, 64, 16});
         open.window.openPath(QString::fromStdString(path));
         QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "nan.h5"; }));
         const auto layer = [&] { return open.bench.session().layer.value; };
@@ -182,7 +158,7 @@ private slots:
         OpenWindow open;
         const std::string path = soundFile("skipped");
         std::vector<float> keys(2 * 64 * 16, std::numeric_limits<float>::quiet_NaN());
-        replaceData(path, "layers/01/k", keys, {2, 64, 16});
+        replace(path, "layers/01/k", keys, {2, 64, 16});
         open.window.openPath(QString::fromStdString(path));
         QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "skipped.h5"; }));
         open.bench.change([](Session& s) { s.layer = LayerIndex(0); }, "Layer");

@@ -6,18 +6,18 @@
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/support/error_message.h"
+#include "tests/support/h5_edit.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
-#include <hdf5.h>
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <limits>
 
 using namespace kvscope;
+using h5_edit::edit, h5_edit::removeObject, h5_edit::replace;
 
 namespace {
 
@@ -30,34 +30,6 @@ SyntheticSpec smallSpec() {
     spec.headDim = 16;
     spec.storedType = StoredType::Float32;
     return spec;
-}
-
-void change(const std::string& path, const std::function<void(hid_t)>& edit) {
-    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_file_locking(access, false, true);
-    const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
-    edit(file);
-    H5Fclose(file);
-    H5Pclose(access);
-}
-
-void remove(const std::string& path, const char* name) {
-    change(path, [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
-}
-
-template <class T>
-void replace(const std::string& path, const char* name, std::vector<T> data, std::vector<std::int64_t> shape = {}) {
-    remove(path, name);
-    h5::Writer writer(path, h5::Writer::Mode::Append);
-    writer.put(name, std::span<const T>(data), std::move(shape));
-    writer.close();
-}
-
-template <class T> void setRoot(const std::string& path, const char* name, T value) {
-    change(path, [&](hid_t file) { H5Adelete(file, name); });
-    h5::Writer writer(path, h5::Writer::Mode::Append);
-    writer.attribute("/", name, value);
-    writer.close();
 }
 
 } // namespace
@@ -113,7 +85,7 @@ private slots:
 
     void attributes() {
         std::string path = sound();
-        setRoot(path, "version", std::int64_t{9});
+        h5_edit::setAttribute(path, "/", "version", std::int64_t{9});
         expectRefused(path, "the capture has version 9, this program reads version 1", "version");
         path = sound();
         h5::Writer stopped(path, h5::Writer::Mode::Append);
@@ -121,22 +93,22 @@ private slots:
         stopped.close();
         expectRefused(path, "the capture is not whole: kvscope-capture was stopped while it wrote it", "partial_state");
         path = sound();
-        change(path, [](hid_t file) { H5Adelete(file, "num_kv_heads"); });
+        edit(path, [](hid_t file) { H5Adelete(file, "num_kv_heads"); });
         expectRefused(path, "a root attribute is missing", "num_kv_heads");
         path = sound();
-        setRoot(path, "head_dim", std::int64_t{-3});
+        h5_edit::setAttribute(path, "/", "head_dim", std::int64_t{-3});
         expectRefused(path, "the attribute is -3, which no model has", "head_dim");
         path = sound();
-        setRoot(path, "rope", std::string("{broken"));
+        h5_edit::setAttribute(path, "/", "rope", std::string("{broken"));
         expectRefused(path, "the attribute is not a JSON object", "rope");
         path = sound();
-        setRoot(path, "rope", std::string(R"({"rotary_begin": 2000000000, "rotary_dim": 2})"));
+        h5_edit::setAttribute(path, "/", "rope", std::string(R"({"rotary_begin": 2000000000, "rotary_dim": 2})"));
         expectRefused(path, "rotary_begin + rotary_dim must be at most head_dim", "rope");
         path = sound();
-        setRoot(path, "sources", std::string(R"({"scaling": 3})"));
+        h5_edit::setAttribute(path, "/", "sources", std::string(R"({"scaling": 3})"));
         expectRefused(path, "a member of the attribute is no text", "sources");
         path = sound();
-        setRoot(path, "num_layers", std::int64_t{1});
+        h5_edit::setAttribute(path, "/", "num_layers", std::int64_t{1});
         expectRefused(path, "the group is no layer below 1", "layers/01");
     }
 
@@ -144,10 +116,7 @@ private slots:
     void factsThatAreNotFinite() {
         constexpr double kInfinity = std::numeric_limits<double>::infinity();
         const auto setLayer = [](const std::string& path, const char* name, double value) {
-            change(path, [&](hid_t file) { H5Adelete_by_name(file, "layers/01", name, H5P_DEFAULT); });
-            h5::Writer writer(path, h5::Writer::Mode::Append);
-            writer.attribute("layers/01", name, value);
-            writer.close();
+            h5_edit::setAttribute(path, "layers/01", name, value);
         };
         for (const double bad : {kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
             std::string path = sound();
@@ -170,10 +139,7 @@ private slots:
     // Attention gives such a head's tokens no score.
     void aHeadThatNoQueryHeadReads() {
         const std::string path = sound();
-        change(path, [](hid_t file) { H5Adelete_by_name(file, "layers/01", "kv_of_q", H5P_DEFAULT); });
-        h5::Writer writer(path, h5::Writer::Mode::Append);
-        writer.attribute("layers/01", "kv_of_q", std::vector<std::int32_t>{1, 1, 1, 1});
-        writer.close();
+        h5_edit::setAttribute(path, "layers/01", "kv_of_q", std::vector<std::int32_t>{1, 1, 1, 1});
         expectRefused(path, "no query head reads KV head 0 by kv_of_q", "layers/01");
     }
 
@@ -182,7 +148,7 @@ private slots:
         replace(path, "tokens/ids", std::vector<std::int32_t>{});
         expectRefused(path, "the capture has no tokens", "tokens/ids");
         path = sound();
-        remove(path, "tokens/offsets");
+        removeObject(path, "tokens/offsets");
         expectRefused(path, "a data set is missing", "tokens/offsets");
         path = sound();
         std::vector<std::int64_t> offsets = openCapture(path)->tokens().offsets;
@@ -199,7 +165,7 @@ private slots:
 
     void tensors() {
         std::string path = sound();
-        remove(path, "layers/01/v");
+        removeObject(path, "layers/01/v");
         expectRefused(path, "a data set is missing", "layers/01/v");
         path = sound();
         replace(path, "layers/00/k", std::vector<float>(2 * 60 * 16), {2, 60, 16});
@@ -240,9 +206,8 @@ private slots:
 
     void aLoopOfGroupsEnds() {
         const std::string path = sound();
-        change(path, [](hid_t file) { H5Lcreate_hard(file, "layers", file, "tokens/loop", H5P_DEFAULT, H5P_DEFAULT); });
-        change(path,
-               [](hid_t file) { H5Lcreate_hard(file, "tokens", file, "tokens/again", H5P_DEFAULT, H5P_DEFAULT); });
+        edit(path, [](hid_t file) { H5Lcreate_hard(file, "layers", file, "tokens/loop", H5P_DEFAULT, H5P_DEFAULT); });
+        edit(path, [](hid_t file) { H5Lcreate_hard(file, "tokens", file, "tokens/again", H5P_DEFAULT, H5P_DEFAULT); });
         const auto capture = openCapture(path);
         QCOMPARE(errorParts([&] { capture->computeHash({}); }).sentence, std::string("groups are nested too deeply"));
         const auto findings = examineCapture(*capture, {.readEverything = true}, {});
@@ -255,8 +220,8 @@ private slots:
         const std::string path = sound();
         const LayerIndex first(0);
         const HostTensor queries = openCapture(path)->read(first, TensorRole::Queries, {});
-        change(path,
-               [](hid_t file) { H5Lmove(file, "layers/00/q", file, "layers/00/q_window", H5P_DEFAULT, H5P_DEFAULT); });
+        edit(path,
+             [](hid_t file) { H5Lmove(file, "layers/00/q", file, "layers/00/q_window", H5P_DEFAULT, H5P_DEFAULT); });
         const auto capture = openCapture(path);
         QCOMPARE(capture->info().layers[0].queryCount, std::int64_t{64});
         QCOMPARE(capture->read(first, TensorRole::Queries, {}).data, queries.data);
