@@ -4,6 +4,7 @@
 
 #include <QDirIterator>
 #include <QFile>
+#include <QFileInfo>
 #include <QRegularExpression>
 
 #include <algorithm>
@@ -211,6 +212,7 @@ QStringList includesOf(const QStringList& lines) {
 std::vector<SourceFile> readSources(const QString& root, const QStringList& folders) {
     std::vector<SourceFile> sources;
     for (const QString& folder : folders) {
+        if (!QFileInfo::exists(root + "/" + folder)) qFatal("%s is not there", qPrintable(folder));
         QDirIterator files(root + "/" + folder, {"*.h", "*.cpp", "*.cu"}, QDir::Files, QDirIterator::Subdirectories);
         while (files.hasNext()) {
             QFile file(files.next());

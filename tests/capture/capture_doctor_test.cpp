@@ -1,6 +1,7 @@
 // The doctor's findings: a sound capture has none that matter, and each fault made here is named at its place.
 #include "core/capture/capture_doctor.h"
 #include "core/capture/synthetic_capture.h"
+#include "tests/support/forwarding_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -25,6 +26,12 @@ bool finds(const CaptureReader& capture, Severity severity, const std::string& p
         return f.severity == severity && f.place == place && !f.what.empty();
     });
 }
+
+/// Its data are not those that the hash was made of.
+struct ChangedCapture : testing::ForwardingCapture {
+    using ForwardingCapture::ForwardingCapture;
+    std::string computeHash(const Checkpoint&) const override { return "0123"; }
+};
 
 } // namespace
 
@@ -95,6 +102,7 @@ private slots:
         auto capture = sound();
         capture->captureInfo.hasStoredHash = true;
         QVERIFY(finds(*capture, Severity::Ok, "capture_hash", true));
+        QVERIFY(finds(ChangedCapture(capture), Severity::Error, "capture_hash", true));
     }
 };
 

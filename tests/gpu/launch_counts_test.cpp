@@ -78,12 +78,6 @@ private slots:
         QCOMPARE(memory.waits, 0);
     }
 
-    void budgetMoveSynchronisesTwice() {
-        const CountingMemory memory;
-        run(0, memory);
-        QVERIFY(memory.copiesIn + memory.copiesOut + memory.waits <= 2);
-    }
-
     /// With the word set, blocks leave before they write anything; the first one says which piece of work began. It
     /// looks at the host's word, the others at what it has seen.
     void aSetStopWordEndsAKernel() {

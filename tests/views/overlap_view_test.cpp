@@ -9,6 +9,7 @@
 #include "views/view.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -137,6 +138,29 @@ private slots:
             QVERIFY2(scene_checks::hasText(scene, formatCount(count)), formatCount(count).c_str());
         const std::string none = formatCount(counts.front()) + " by none", finding = m_view.finding(input, m_options);
         QVERIFY2(finding.find(none) != std::string::npos, finding.c_str());
+    }
+
+    void theTableHasTheOverlapOfEveryPair() {
+        const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"});
+        const ViewTable table = m_view.table(input, m_options);
+        QCOMPARE(table.rowCount, std::int64_t{3});
+        for (std::size_t row = 0; row < 3; ++row)
+            for (std::size_t column = 0; column < 3; ++column) {
+                const auto &a = keptTokens(input, input.panes[row]), &b = keptTokens(input, input.panes[column]);
+                const auto common = std::ranges::count_if(a, [&](TokenIndex t) { return std::ranges::count(b, t); });
+                const double overlap = double(common) / double(std::ssize(a) + std::ssize(b) - common);
+                QVERIFY(std::abs(std::stod(table.cell(std::int64_t(row), int(column) + 1)) - overlap) < 1e-6);
+            }
+    }
+
+    void aLowPictureOfThreePanesIsLegible() {
+        const Scene scene = build(needleInput(kThree), m_options, 700, 90);
+        QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());
+    }
+
+    void onePaneAsksForASecond() {
+        const auto texts = scene_checks::textsOf(build(needleInput({"keydiff@0.1"}), m_options, 700, 200));
+        QVERIFY2(texts.front().find("second pane") != std::string::npos, texts.front().c_str());
     }
 };
 

@@ -368,30 +368,6 @@ private slots:
         QVERIFY(!viewById("token_strip").finding(ViewInput{}, m_options).empty());
     }
 
-    void overlapCountsTokensByHowManyPanesKeepThem() {
-        const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"});
-        const ParameterValues none(viewById("overlap").card().options);
-        std::vector<int> keepCounts(995, 0);
-        for (const PaneData& pane : input.panes)
-            for (const TokenIndex t : pane.result->selection.heads[1].kept) ++keepCounts[static_cast<std::size_t>(t)];
-        const auto texts = textsOf(viewById("overlap").buildScene(input, none, viewport(700, 200, *m_text)));
-        for (int count = 0; count <= 3; ++count) {
-            const auto expected = std::to_string(std::count(keepCounts.begin(), keepCounts.end(), count));
-            QVERIFY2(std::find(texts.begin(), texts.end(), expected) != texts.end(),
-                     qPrintable(QString("%1 panes: %2").arg(count).arg(expected.c_str())));
-        }
-        for (const double height : {90.0, 138.0, 300.0}) {
-            const Scene scene = viewById("overlap").buildScene(input, none, viewport(700, height, *m_text));
-            QCOMPARE(misplacedTexts(scene, *m_text), QStringList());
-        }
-        const ViewTable table = viewById("overlap").table(input, none);
-        QCOMPARE(table.cell(1, 2), std::string("1.000000"));
-        QCOMPARE(table.cell(0, 2), table.cell(1, 1));
-        QVERIFY(textsOf(viewById("overlap").buildScene(needleInput({"keydiff@0.1"}), none, viewport(700, 200, *m_text)))
-                    .front()
-                    .find("second pane") != std::string::npos);
-    }
-
     void everyCardIsComplete() {
         std::set<std::string> ids;
         for (const View* view : allViews()) {
