@@ -66,13 +66,8 @@ class WindowBrokenFilesTest : public QObject {
     QTemporaryDir m_folder;
 
     std::string soundFile(const std::string& name) {
-        SyntheticSpec spec;
-        spec.tokens = 64;
-        spec.layers = 2;
-        spec.queryHeads = 4;
-        spec.kvHeads = 2;
-        spec.headDim = 16;
-        spec.storedType = StoredType::Float32;
+        const SyntheticSpec spec{
+            .tokens = 64, .layers = 2, .queryHeads = 4, .kvHeads = 2, .headDim = 16, .storedType = StoredType::Float32};
         const std::string path = m_folder.filePath(QString::fromStdString(name + ".h5")).toStdString();
         writeSyntheticCapture(spec, path, 0, false, {});
         return path;

@@ -22,14 +22,7 @@ using h5_edit::edit, h5_edit::removeObject, h5_edit::replace;
 namespace {
 
 SyntheticSpec smallSpec() {
-    SyntheticSpec spec;
-    spec.tokens = 64;
-    spec.layers = 2;
-    spec.queryHeads = 4;
-    spec.kvHeads = 2;
-    spec.headDim = 16;
-    spec.storedType = StoredType::Float32;
-    return spec;
+    return {.tokens = 64, .layers = 2, .queryHeads = 4, .kvHeads = 2, .headDim = 16, .storedType = StoredType::Float32};
 }
 
 } // namespace

@@ -12,13 +12,7 @@ using namespace kvscope;
 
 namespace {
 
-std::shared_ptr<MemoryCapture> sound() {
-    SyntheticSpec spec;
-    spec.tokens = 64;
-    spec.layers = 2;
-    spec.headDim = 16;
-    return makeSyntheticCapture(spec, {});
-}
+std::shared_ptr<MemoryCapture> sound() { return makeSyntheticCapture({.tokens = 64, .layers = 2, .headDim = 16}, {}); }
 
 bool finds(const CaptureReader& capture, Severity severity, const std::string& place, bool everything = false) {
     const auto findings = examineCapture(capture, {.readEverything = everything}, {});

@@ -111,11 +111,7 @@ private slots:
     /// An attribute that is there and cannot be read is no missing one, for which a default would stand in.
     void anAttributeThatCannotBeReadIsNotMissing() {
         const std::string path = m_folder.filePath("rope.h5").toStdString();
-        SyntheticSpec spec;
-        spec.tokens = 64;
-        spec.layers = 1;
-        spec.headDim = 8;
-        writeSyntheticCapture(spec, path, 0, false, {});
+        writeSyntheticCapture({.tokens = 64, .layers = 1, .headDim = 8}, path, 0, false, {});
         QFile file(QString::fromStdString(path));
         QVERIFY(file.open(QIODevice::ReadWrite | QIODevice::Unbuffered));
         const qsizetype message = file.readAll().indexOf(QByteArray("\3\0\5\0\24\0\4\0\0rope\0", 14));
@@ -134,11 +130,7 @@ private slots:
     void aChangedByteBesideANumberIsRefused() {
         QFETCH(QByteArray, attribute);
         const std::string path = m_folder.filePath("numbers.h5").toStdString();
-        SyntheticSpec spec;
-        spec.tokens = 64;
-        spec.layers = 1;
-        spec.headDim = 8;
-        writeSyntheticCapture(spec, path, 0, false, {});
+        writeSyntheticCapture({.tokens = 64, .layers = 1, .headDim = 8}, path, 0, false, {});
         const auto facts = [&] {
             const CaptureInfo info = openCapture(path)->info();
             return QString("%1 %2").arg(info.numLayers).arg(info.layers.at(0).scaling, 0, 'g', 17);
@@ -223,12 +215,8 @@ private slots:
     /// A data set that was never written takes no room in the file, whatever it declares.
     void aTextThatIsNotInTheFileIsNotAllocated() {
         const std::string path = m_folder.filePath("text.h5").toStdString();
-        SyntheticSpec spec;
-        spec.tokens = 1 << 14;
-        spec.layers = 1;
-        spec.queryHeads = spec.kvHeads = 1;
-        spec.headDim = 4;
-        writeSyntheticCapture(spec, path, 0, false, {});
+        writeSyntheticCapture({.tokens = 1 << 14, .layers = 1, .queryHeads = 1, .kvHeads = 1, .headDim = 4}, path, 0,
+                              false, {});
         std::vector<std::int64_t> offsets = openCapture(path)->tokens().offsets;
         const auto declare = [&] {
             edit(path, [](hid_t file) {

@@ -17,14 +17,7 @@ using namespace kvscope;
 namespace {
 
 SyntheticSpec smallSpec() {
-    SyntheticSpec spec;
-    spec.tokens = 150;
-    spec.layers = 2;
-    spec.queryHeads = 4;
-    spec.kvHeads = 2;
-    spec.headDim = 16;
-    spec.seed = 11;
-    return spec;
+    return {.tokens = 150, .layers = 2, .queryHeads = 4, .kvHeads = 2, .headDim = 16, .seed = 11};
 }
 
 void compareTables(const TokenTable& a, const TokenTable& b) {

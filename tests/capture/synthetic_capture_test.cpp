@@ -20,11 +20,7 @@ using namespace kvscope;
 
 namespace {
 
-SyntheticSpec usualSpec() {
-    SyntheticSpec spec;
-    spec.tokens = 1024;
-    return spec;
-}
+SyntheticSpec usualSpec() { return {.tokens = 1024}; }
 
 // Plain causal softmax of the last query of a head: the mass on each token.
 std::vector<double> lastAttention(const CaptureReader& capture, LayerIndex layer, int queryHead) {
@@ -185,12 +181,8 @@ private slots:
     }
 
     void a48GibCaptureIsOpenedWithoutItsNumbers() {
-        SyntheticSpec spec; // Llama-3.1-8B at 131,072 tokens
-        spec.tokens = 131072;
-        spec.layers = 32;
-        spec.queryHeads = 32;
-        spec.kvHeads = 8;
-        spec.headDim = 128;
+        // Llama-3.1-8B at 131,072 tokens
+        const SyntheticSpec spec{.tokens = 131072, .layers = 32, .queryHeads = 32, .kvHeads = 8, .headDim = 128};
         QTemporaryDir folder;
         const std::string path = folder.filePath("sparse.h5").toStdString();
         writeSyntheticCapture(spec, path, 0, true, {});

@@ -147,12 +147,8 @@ private slots:
 
     /// Crowded keys with sinks and a needle, in 16 bits: many scores are close.
     void syntheticHeadsKeepTheSameTokens() {
-        SyntheticSpec spec;
-        spec.tokens = 600;
-        spec.layers = 1;
-        spec.seed = 5;
-        spec.collinearity = 0.9;
-        compare(makeSyntheticCapture(spec, {}), LayerIndex(0), {"0.2"});
+        compare(makeSyntheticCapture({.tokens = 600, .layers = 1, .seed = 5, .collinearity = 0.9}, {}), LayerIndex(0),
+                {"0.2"});
     }
 
     /// Equal keys have equal scores: the earlier ones are kept on both engines.

@@ -36,12 +36,8 @@ private slots:
     void aLayerIsReadIntoSpareMemory() {
         const QTemporaryDir folder;
         const std::string path = folder.filePath("zeros.h5").toStdString();
-        SyntheticSpec spec;
-        spec.tokens = kRows;
-        spec.kvHeads = spec.layers = 1;
-        spec.headDim = 128;
-        spec.queryWindow = 1;
-        writeSyntheticCapture(spec, path, 0, true, {});
+        writeSyntheticCapture({.tokens = kRows, .layers = 1, .kvHeads = 1, .headDim = 128, .queryWindow = 1}, path, 0,
+                              true, {});
         const auto capture = openCapture(path);
         const SpareMemory kept;
         std::vector<float> numbers(SpareMemory::kLeast, 5.0F);
