@@ -14,9 +14,7 @@
 #include <QtTest>
 
 using namespace kvscope;
-using kvscope::testing::FakeWorker;
 using kvscope::testing::LiveBench;
-using kvscope::testing::ManualExecutor;
 
 class LiveAnswersTest : public QObject {
     Q_OBJECT
