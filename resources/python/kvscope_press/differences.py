@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.self_check import Rotation, find_rotation, inverse_frequencies, rotation_difference
 from kvscope_press.layer_inputs import Choice, LayerInput, Numbers, choice_of
 from kvscope_press.policy_lists import PolicyLists, Tensors, policy_lists, policy_parameters, write_layers
 
@@ -334,20 +335,26 @@ def _rotations(layers: list[LayerInput], window: int) -> Iterator[tuple[str, lis
         [replace(t, q=q, k=k) for t, (q, k) in zip(plain, before, strict=True)],
     )
     yield "keys after RoPE for keys before it", [replace(t, k_pre=t.k) for t in plain]
+    rotations = [find_rotation(layer.call, layer.decoder) for layer in layers]
+    if any(map(math.isinf, map(_rotation_error, layers, rotations))):
+        return  # angles cannot be shifted where no known rotation fits
     tokens = plain[0].q.shape[1]
     shifts = {-1: "queries one position early", 1: "queries one position late"}
     shifts[window - tokens] = f"queries at positions that begin at the window, {tokens - window} early"
     for shift, words in shifts.items():
-        yield words, [replace(t, q=_rotated(layer, shift)) for t, layer in zip(plain, layers, strict=True)]
+        shifted = [_shifted(layer, rotation, shift) for layer, rotation in zip(layers, rotations, strict=True)]
+        yield words, [replace(t, q=q) for t, q in zip(plain, shifted, strict=True)]
 
 
-def _rotated(layer: LayerInput, shift: int) -> torch.Tensor:
+def _rotation_error(layer: LayerInput, rotation: Rotation) -> float:
+    return rotation_difference(layer.call, layer.decoder, rotation, 0)
+
+
+def _shifted(layer: LayerInput, rotation: Rotation, shift: int) -> torch.Tensor:
     """The layer's queries, rotated to the positions shift .. shift + n - 1, [Hq, n, d]."""
-    assert layer.call.unrotated is not None
-    queries = layer.call.unrotated[0]
-    positions = torch.arange(queries.shape[1], device=queries.device)[None] + shift
-    cos, sin = layer.module.rotary_emb(queries[None], positions)
-    half = queries.shape[-1] // 2
-    turned = torch.cat([-queries[..., half:], queries[..., :half]], dim=-1)
-    shifted: torch.Tensor = queries * cos[0] + turned * sin[0]
+    facts = inverse_frequencies(layer.decoder, layer.call.layer)
+    assert facts is not None
+    before = rotation.before(layer.call, 0)
+    positions = torch.arange(before.shape[1], device=before.device) + shift
+    shifted: torch.Tensor = rotation.rotated(before, positions, *facts).to(before.dtype)
     return shifted

@@ -40,6 +40,7 @@ class LayerInput:
     attentions: torch.Tensor | None
     kwargs: dict[str, Any]
     call: AttentionCall
+    decoder: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +81,8 @@ def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[Lay
     eager_only = any(call.softcap or call.sinks is not None for call in calls)  # what sdpa cannot do
     with torch.no_grad(), attention(model, "eager" if eager or eager_only else "sdpa"), _hooks(model, modules, note):
         decoder_of(model)(input_ids=_row(model, ids), past_key_values=cache, use_cache=True)
-    return [LayerInput(call=call, **row) for row, call in zip(seen, calls, strict=True)]
+    decoder = decoder_of(model)
+    return [LayerInput(call=call, decoder=decoder, **row) for row, call in zip(seen, calls, strict=True)]
 
 
 def _attention_modules(model: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,18 +24,18 @@ class Port:
         w, n, d = self.window, keys.shape[2], keys.shape[3]
         assert n > w, "the prompt is not longer than the window"
         queries = module.q_proj(hidden[:, -w:]).unflatten(-1, (-1, d)).transpose(1, 2)
+        queries = getattr(module, "q_norm", torch.nn.Identity())(queries)
         cos, sin = (
             t[:, :w] if self.mistake == "rope" else t[:, -w - 1 : -1] if self.mistake == "rope early" else t[:, -w:]
             for t in kwargs["position_embeddings"]
         )
-        turned = torch.cat([-queries[..., d // 2 :], queries[..., : d // 2]], -1)
         if self.mistake != "no rope":
-            queries = queries * cos[:, None] + turned * sin[:, None]
+            queries, _ = sys.modules[type(module).__module__].apply_rotary_pos_emb(queries, queries, cos, sin)
         group = queries.shape[1] // keys.shape[1]
         shared = keys.repeat_interleave(group, 1)
         if self.mistake == "upcast":
             queries, shared = queries.to(torch.bfloat16), shared.to(torch.bfloat16)
-        logits = queries @ shared.transpose(2, 3) / math.sqrt(d)
+        logits = queries @ shared.transpose(2, 3) * module.scaling
         if self.mistake != "future":
             later = torch.arange(n)[None] > torch.arange(n - w, n)[:, None]
             logits = logits.masked_fill(later, -torch.inf)

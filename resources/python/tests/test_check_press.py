@@ -79,6 +79,19 @@ def test_each_mistake_is_named(mistake: str, names: list[str], layers: Any, tmp_
     assert [reason.name for reason in reasons] == names, reasons
 
 
+@pytest.mark.parametrize("kind", ["cohere", "glm4", "gemma3"])
+def test_queries_at_other_positions_are_named_however_the_model_rotates(kind: str, tmp_path: pathlib.Path) -> None:
+    """Neighbouring coordinates, half of the coordinates, and two sets of frequencies."""
+    if not os.environ.get("KVSCOPE_PROGRAM"):
+        pytest.skip("KVSCOPE_PROGRAM is not set")
+    config = CONFIGS[kind]()
+    config.sliding_window = TOKENS  # which hides nothing: the port knows no window
+    layers = read_layers(random_model(config, 0), random_ids(TOKENS, SEED))
+    assert not comparison(Port(), layers, tmp_path).partings()
+    (reason,) = comparison(Port(mistake="rope early"), layers, tmp_path).reasons()
+    assert reason.name == "RoPE" and "one position early" in reason.sentence, reason
+
+
 def test_words_of_reasons(layers: Any, tmp_path: pathlib.Path) -> None:
     def words(mistake: str) -> str:
         return comparison(Port(mistake=mistake, compression_ratio=0.53), layers, tmp_path).reasons()[0].sentence
