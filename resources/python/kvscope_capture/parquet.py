@@ -1,6 +1,7 @@
 """`kvscope-parquet TABLE.json --out TABLE.parquet`: a table that kvscope wrote (sweep, measure, theory) as Parquet.
 
-A column has the type of its numbers; one with texts among them (a budget of "512t" beside 0.25) becomes text.
+A column has the type of its numbers; one with texts among them (a budget of "512t" beside 0.25) becomes text, as does
+one of whole numbers that have no common type of 64 bits.
 """
 
 from __future__ import annotations
@@ -38,12 +39,23 @@ def read_table(path: pathlib.Path) -> dict[str, Any]:
 def one_type(column: Column) -> Column:
     """The column with values of one type: integers, floats, truth values or texts, and None."""
     kinds = {type(value) for value in column if value is not None and value not in NOT_FINITE}
-    if kinds <= {int, float} and (kinds or any(value in NOT_FINITE for value in column)):
-        whole = kinds == {int} and not any(isinstance(value, str) for value in column)
-        return [None if value is None else value if whole else float(value) for value in column]
-    if len(kinds) == 1 and str not in kinds:
+    whole = kinds == {int} and not any(isinstance(value, str) for value in column)
+    if whole and integer_type(column):
+        return column
+    if not whole and kinds <= {int, float} and (kinds or any(value in NOT_FINITE for value in column)):
+        return [None if value is None else float(value) for value in column]
+    if len(kinds) == 1 and not kinds & {int, str}:
         return column
     return [value if value is None or isinstance(value, str) else json.dumps(value) for value in column]
+
+
+def integer_type(column: Column) -> str | None:
+    """int64, or uint64 (seeds), which holds all whole numbers of the column; None: there are none, or neither does."""
+    numbers = [value for value in column if type(value) is int]
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    if low >= -(2**63) and high < 2**63:
+        return "int64" if numbers else None
+    return "uint64" if low >= 0 and high < 2**64 else None
 
 
 def write_parquet(table: dict[str, Any], out: pathlib.Path) -> None:
@@ -55,9 +67,10 @@ def write_parquet(table: dict[str, Any], out: pathlib.Path) -> None:
         raise CaptureError("needs the package pyarrow", "kvscope-parquet", "pip install pyarrow") from error
     rows = table["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: pyarrow.array(one_type([row.get(name) for row in rows])) for name in names}
+    columns = {name: one_type([row.get(name) for row in rows]) for name in names}
+    arrays = {name: pyarrow.array(column, integer_type(column)) for name, column in columns.items()}
     origin = json.dumps({key: value for key, value in table.items() if key != "rows"})
-    arrow = pyarrow.table(columns).replace_schema_metadata({"kvscope": origin})
+    arrow = pyarrow.table(arrays).replace_schema_metadata({"kvscope": origin})
     with replaced(out) as temporary:
         parquet.write_table(arrow, temporary)
 

@@ -36,6 +36,16 @@ def test_columns_have_one_type_each(tmp_path: pathlib.Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["t.json", "t.parquet"] or len(list(tmp_path.iterdir())) == 2
 
 
+def test_large_whole_numbers_stay_whole(tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "t.parquet"
+    rows = [{"seed": 2**64 - 1, "mixed": 2**64 - 1, "larger": 2**64}, {"seed": None, "mixed": -1, "larger": 0}]
+    assert main([str(write(tmp_path / "t.json", rows)), "--out", str(out)]) == 0
+    table = parquet.read_table(out)
+    assert [str(field.type) for field in table.schema] == ["uint64", "string", "string"]
+    assert table["seed"].to_pylist() == [2**64 - 1, None]
+    assert table["mixed"].to_pylist() == [str(2**64 - 1), "-1"]
+
+
 def test_texts_stay_texts() -> None:
     assert one_type(["1", "2"]) == ["1", "2"]
     assert one_type(["inf", "a"]) == ["inf", "a"]
