@@ -30,11 +30,10 @@ def parse_numbers(text: str, option: str, what: str) -> tuple[int, ...]:
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        ends = (first, last if dash else first)
+        if not all(end.isascii() and end.isdecimal() for end in ends) or int(ends[1]) < int(ends[0]):
             raise CaptureError(f"{text!r} is no list of {what}", option, "Write for example 0,2-3")
-        numbers.update(range(int(first), int(last if dash else first) + 1))
-    if not numbers:
-        raise CaptureError(f"{text!r} names no {what}", option, "Write for example 0,2-3")
+        numbers.update(range(int(ends[0]), int(ends[1]) + 1))
     return tuple(sorted(numbers))
 
 

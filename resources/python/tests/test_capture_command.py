@@ -108,6 +108,8 @@ def test_help_imports_nothing_slow() -> None:
         (["--out", "there.h5"], "there.h5: is there already. Name another file, or add --overwrite or --resume"),
         (["--layers", "1,3"], "--layers: layer 3 does not exist. Name layers 0-2"),
         (["--layers", "-1"], "--layers: '-1' is no list of layers"),
+        (["--layers", "0,2-1"], "--layers: '0,2-1' is no list of layers. Write for example 0,2-3"),
+        (["--layers", "\u00b2"], "--layers: '\u00b2' is no list of layers"),
         (["--q-window", "-1"], "--q-window: must be positive"),
         (["--dtype", "fp8"], "--dtype: invalid choice: 'fp8'"),
         (["--device", "nowhere"], "--device: nowhere cannot be used"),
