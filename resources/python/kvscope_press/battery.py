@@ -92,9 +92,16 @@ class Battery:
     def _runs(self) -> bool:
         return callable(self.press)
 
+    def _ratio_can_be_set(self) -> bool:
+        try:
+            self.press.compression_ratio = self.press.compression_ratio
+        except AttributeError:  # it has none, or one that can be read only
+            return False
+        return True
+
     def _nothing(self) -> tuple[str, str]:
-        if not self._runs() or not hasattr(self.press, "compression_ratio"):
-            return "not tried", "the press is no context manager with a compression_ratio"
+        if not self._runs() or not self._ratio_can_be_set():
+            return "not tried", "the press is no context manager with a compression_ratio that can be set"
         context, rest, plain = self._row(self.ids[: self.cut]), self.ids[self.cut :], DynamicCache()
         with torch.no_grad(), attention(self.model, "eager" if self.eager else "sdpa"):
             decoder_of(self.model)(input_ids=context, past_key_values=plain, use_cache=True)
@@ -116,6 +123,8 @@ class Battery:
         return "FAILED", f"logits differ by {apart:.1%} of the largest: other positions, or other tokens than it says"
 
     def _smallest(self) -> tuple[str, str]:
+        if not self._ratio_can_be_set():
+            return "not tried", "the press has no compression_ratio that can be set"
         ratio = 1 - 0.5 / len(self.ids)
         before, self.press.compression_ratio = self.press.compression_ratio, ratio
         try:

@@ -144,6 +144,23 @@ def test_the_battery_of_a_right_port(model: Any) -> None:
     assert rows["two prompts at once"].outcome == "passed"
 
 
+class Unset:
+    """Keeps a quarter, and has no compression_ratio."""
+
+    __call__ = Port.__call__
+
+    def compress(self, *args: Any) -> Any:
+        return Port().compress(*args)
+
+
+class Fixed(Unset):
+    """Its compression_ratio can be read only."""
+
+    @property
+    def compression_ratio(self) -> float:
+        return 0.75
+
+
 @pytest.mark.parametrize(
     "mistake, name",
     [
@@ -155,6 +172,14 @@ def test_the_battery_of_a_right_port(model: Any) -> None:
 def test_the_battery_finds(mistake: str, name: str, model: Any) -> None:
     rows = battery(model, Port(mistake=mistake, compression_ratio=0.0 if mistake == "always" else 0.75))
     assert [row.name for row in rows.values() if row.outcome == "FAILED"] == [name]
+
+
+@pytest.mark.parametrize("press", [Unset(), Fixed()])
+def test_the_battery_tries_no_other_ratio_of_a_press_that_has_one_only(press: Any, model: Any) -> None:
+    rows = battery(model, press)
+    assert not [row for row in rows.values() if row.outcome == "FAILED"], rows
+    for name in ("nothing removed changes nothing", "a budget below one token"):
+        assert rows[name].outcome == "not tried" and rows[name].words.endswith("compression_ratio that can be set")
 
 
 def test_the_battery_finds_keys_at_other_positions(model: Any) -> None:
