@@ -76,7 +76,8 @@ def policy_lists(capture: pathlib.Path, spec: str) -> PolicyLists:
     words = [find_program(), "evict", str(capture), "--policy", spec, "--cut", "none", "--scores", "--out", str(out)]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
-        raise CaptureError(done.stderr.strip().splitlines()[-1].removeprefix("kvscope: "), "--policy")
+        lines = done.stderr.strip().splitlines() or [f"kvscope ended with exit code {done.returncode}"]
+        raise CaptureError(lines[-1].removeprefix("kvscope: "), "--policy")
     data = json.loads(out.read_text())
     parameters = {name: as_text(value) for name, value in data["parameters"].items()}
     layers: dict[int, list[dict[str, Any]]] = {}

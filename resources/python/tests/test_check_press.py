@@ -308,6 +308,17 @@ def test_a_press_that_rotates_nothing_is_checked_on_a_model_without_rotation(
         choice_of(Port(window=500), layers[0])
 
 
+def test_a_program_that_dies_without_a_word_is_an_error(
+    layers: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "kvscope"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("KVSCOPE_PROGRAM", str(program))
+    with pytest.raises(CaptureError, match="kvscope ended with exit code -9"):
+        comparison(Port(), layers, tmp_path)
+
+
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     if not os.environ.get("KVSCOPE_PROGRAM"):
         pytest.skip("KVSCOPE_PROGRAM is not set")
