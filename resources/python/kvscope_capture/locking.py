@@ -42,12 +42,19 @@ def _locked_descriptor(lock: pathlib.Path, wait: bool) -> int:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             _lock(descriptor, wait)
-            if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+            if _has_name(descriptor, lock):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _has_name(descriptor: int, lock: pathlib.Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), lock.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int, wait: bool) -> None:
