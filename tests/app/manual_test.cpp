@@ -96,8 +96,9 @@ bool needsOnlySamples(const QStringList& words) {
     static const QStringList kAlone = {"policies", "measures", "views"}; // the others' names alone are no commands
     static const QRegularExpression kPlaceholder(R"re(^[A-Z_]{3,}|^\[|\.\.\.|cuda|scores\.h5)re");
     if (words.size() == 1) return kAlone.contains(words.front());
+    if (!words.filter(kPlaceholder).isEmpty()) return false;
     if (words.size() == 2 && words.front() == "schema") return true;
-    return kCommands.contains(words.value(0)) && words.filter(kPlaceholder).isEmpty() &&
+    return kCommands.contains(words.value(0)) &&
            (words.front() == "synth" || words.contains("--help") || words.contains("--list") ||
             words.filter("sample_data/").size() > 0);
 }
