@@ -121,13 +121,19 @@ def revision_of(name: str, given: str | None) -> str:
 
 
 def load_tokenizer(name: str, revision: str | None) -> Any:
-    """The model's tokenizer. Errors (CaptureError): it cannot be loaded."""
+    """The model's tokenizer. Errors (CaptureError): it cannot be loaded, or has no tokens but special ones.
+
+    For a folder without tokenizer files, Transformers 5.23 makes an empty tokenizer of some models (Gemma, Qwen).
+    """
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(name, revision=revision)
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):
+            raise ValueError("it has no tokens but special ones")
     except UNLOADABLE as error:
         raise _not_loaded("tokenizer", name, error) from error
+    return tokenizer
 
 
 def load_model(name: str, revision: str | None, dtype: str | None, device: str) -> tuple[Any, Any]:

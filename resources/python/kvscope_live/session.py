@@ -194,7 +194,6 @@ class Session:
         return self.tokenizer[1]
 
     def _read(self, request: Request) -> dict[str, Any]:
-        from kvscope_capture.attention import decoder_of, rotary_of
         from kvscope_capture.command import text_config
         from kvscope_live.answers import Answers
         from kvscope_live.contexts import LiveContext
@@ -207,9 +206,7 @@ class Session:
             raise bad("ids", f"are {len(ids)} tokens, not 2 to {MOST_TOKENS}")
         _require_room(len(ids), "ids")
         config = text_config(opened.model.config)
-        most = getattr(config, "max_position_embeddings", None)
-        if rotary_of(decoder_of(opened.model)) is None and len(ids) > (most or len(ids)):
-            raise bad("ids", f"are {len(ids)} tokens, the model has embeddings for {most} positions")
+        _require_positions(opened.model, len(ids), "ids")
         segments = [_segment(entry, len(ids)) for entry in given.items("segments")]
         cut = given.integer("cut", 1, len(ids))
         needed = bytes_per_token(config, opened.model.dtype.itemsize) * len(ids)
@@ -292,6 +289,8 @@ class Session:
         rows = Rows(request, state.find)
         self.channel.checkpoint(stage="scoring")
         question, answer = self._ids(request, "question_ids"), self._ids(request, "answer_ids")
+        last = state.context.cut + len(question) + len(answer) - 1  # the last token is not read
+        _require_positions(state.context.opened.model, last, "answer_ids")
         scored, full = state.answers.score(rows.selections, question, answer)
         facts = full.as_json()
         return {
@@ -306,7 +305,9 @@ class Session:
         state, given = self._context(request), request.parameters
         rows = Rows(request, state.find)
         sampling = Sampling(given.number("temperature", 0.0), given.integer("seed", 0, (1 << 63) - 1, 0))
-        most = given.integer("max_new", 1, MOST_GENERATED)
+        most, question = given.integer("max_new", 1, MOST_GENERATED), self._ids(request, "question_ids")
+        last = state.context.cut + len(question) + most - 1
+        _require_positions(state.context.opened.model, last, "max_new")
 
         def told(one: int, index: int, token: int, text: str) -> None:
             self.channel.checkpoint(stage="generating", token=index)
@@ -314,7 +315,7 @@ class Session:
             numbers = {"request": request.id, "row": row, "index": index, "id": token, "text": text}
             self.channel.notify("answer/token", {"selection_id": rows.ids[row]} | numbers)
 
-        texts, full = state.answers.generate(rows.selections, self._ids(request, "question_ids"), sampling, most, told)
+        texts, full = state.answers.generate(rows.selections, question, sampling, most, told)
         decode = state.context.opened.tokenizer.decode
 
         def as_json(_: Selection | None, ids: list[int]) -> dict[str, Any]:
@@ -382,6 +383,16 @@ def _require_room(tokens: int, place: str) -> None:
     if tokens > MOST_TOKENS:
         sentence = f"the text has {tokens} tokens, more than the {MOST_TOKENS} that a live model takes"
         raise LiveError(BAD_PARAMETERS, sentence, place, "Shorten the text")
+
+
+def _require_positions(model: Any, tokens: int, place: str) -> None:
+    """Errors (LiveError): learned positions, fewer than `tokens`."""
+    from kvscope_capture.attention import decoder_of, rotary_of
+    from kvscope_capture.command import text_config
+
+    most = getattr(text_config(model.config), "max_position_embeddings", None)
+    if most and tokens > most and rotary_of(decoder_of(model)) is None:
+        raise bad(place, f"need {tokens} positions, the model has embeddings for {most}")
 
 
 def _range(name: str, entry: Any, tokens: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from kvscope_capture.self_check import TOLERANCES, SelfCheck
 from kvscope_press.calibration import Row, Setting, add_rows, check_settings
 from kvscope_press.measuring import Losses, answer_loss, end_tokens, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads, without_queries
-from kvscope_press.recorded_selection import RecordedSelection, read_selection
+from kvscope_press.recorded_selection import RecordedSelection, read_selection, refuse_reassigned
 from kvscope_press.scores import CaptureHead, model_name, opened_capture, same_model
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
@@ -70,7 +70,9 @@ def read_tokens(path: pathlib.Path) -> CapturedTokens:
 
 
 def check(selection: RecordedSelection, tokens: CapturedTokens, layers: list[int], kv_heads: int) -> None:
-    """Errors (CaptureError): a list of another capture, of a part of a layer, or with nothing behind its cut."""
+    """Errors (CaptureError): a list of another capture, of a part of a layer, with nothing behind its cut, or of a
+    policy that re-assigns positions."""
+    refuse_reassigned(selection)
     if selection.capture_hash and tokens.capture_hash and selection.capture_hash != tokens.capture_hash:
         raise CaptureError("the list was made from another capture", selection.path, "Evict from this capture")
     named = {layer for layer, _ in selection.heads}

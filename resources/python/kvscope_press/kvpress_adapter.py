@@ -19,7 +19,7 @@ import torch
 from kvpress.presses.base_press import BasePress
 
 from kvscope_capture.errors import CaptureError
-from kvscope_press.recorded_selection import HeadSelection, RecordedSelection, refuse_window
+from kvscope_press.recorded_selection import HeadSelection, RecordedSelection, refuse_reassigned, refuse_window
 
 
 def _heads_of_layer(selection: RecordedSelection, layer: int, heads: int) -> list[HeadSelection]:
@@ -70,8 +70,9 @@ class RecordedPress(BasePress):  # type: ignore[misc]
         """Keys and values [1, Hkv, m, d] in the order of time.
 
         Errors (CaptureError): a prompt of another length than the selection's cut, a batch of several prompts, a layer
-        with a sliding window.
+        with a sliding window, a policy that re-assigns positions.
         """
+        refuse_reassigned(self.selection)
         batch, heads, tokens, _ = keys.shape
         if tokens != self.selection.cut or batch != 1:
             raise CaptureError(

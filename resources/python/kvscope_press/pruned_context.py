@@ -30,7 +30,7 @@ from kvscope_capture.attention import (
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import token_nll
 from kvscope_press.attend_behind import PrunedLayer, attend_behind, head_weights, row_bytes
-from kvscope_press.recorded_selection import HeadSelection, RecordedSelection
+from kvscope_press.recorded_selection import HeadSelection, RecordedSelection, refuse_reassigned
 
 NAME = "kvscope_press"
 LONG = "original_max_position_embeddings"
@@ -228,8 +228,10 @@ class PrunedContext(CachedContext):
     ) -> None:
         """Runs ids[0:cut] through the model, or takes what `read` has. Heads not in the selection keep everything.
 
-        Errors (CaptureError): a cut outside `ids`, a layer or head that the model does not have.
+        Errors (CaptureError): a cut outside `ids`, a layer or head that the model does not have, a policy that
+        re-assigns positions.
         """
+        refuse_reassigned(selection)
         if not 0 < selection.cut <= len(ids):
             raise CaptureError(f"the cut {selection.cut} lies outside {len(ids)} tokens", selection.path or "cut")
         if read and read.cut != selection.cut:

@@ -94,6 +94,16 @@ class RecordedSelection:
         return float(np.mean(attended) / self.cut)
 
 
+def refuse_reassigned(selection: RecordedSelection) -> None:
+    """Errors (CaptureError): a list whose policy re-assigns positions inside the cache (L6), which the model keeps."""
+    if selection.parameters.get("positions") == "rerotated":
+        raise CaptureError(
+            "the list's policy re-assigns positions inside the cache, and the model keeps them",
+            selection.path,
+            "Evict with positions=kept",
+        )
+
+
 def refuse_window(config: Any, layer: int, path: str) -> None:
     """Errors (CaptureError): a layer whose window is shorter than the model's longest prompt.
 

@@ -137,6 +137,18 @@ def test_questions_may_be_empty_and_answers_short(name: str) -> None:
         assert one["losses"] == pytest.approx(other["losses"][:1], abs=1e-5) and one["nll"] == one["losses"][0]
 
 
+def test_learned_positions_end_where_the_model_says() -> None:
+    local = opened("gpt2")
+    most = local.session.models["m1"].model.config.max_position_embeddings
+    ids = random_ids(most - 3, SEED)
+    given = {"context_id": read(local, ids, most - 3)["context_id"], "selection_ids": [None], "question_ids": []}
+    assert len(local.ask("answer/generate", given | {"max_new": 4})["rows"][0]["ids"]) <= 4
+    refused = local.refused("answer/generate", given | {"max_new": 5})
+    assert f"need {most + 1} positions" in refused.sentence and refused.data["place"] == "max_new"
+    assert local.refused("answer/score", given | {"answer_ids": ids[:5]}).data["place"] == "answer_ids"
+    assert local.ask("answer/score", given | {"answer_ids": ids[:4]})["rows"][0]["losses"][1:]
+
+
 def test_text_of_the_full_cache_is_the_models_own() -> None:
     """Greedy; policies write what a pruned context writes; an end token ends a row and not the others."""
     local = opened("qwen3")

@@ -152,6 +152,9 @@ def test_lists_that_do_not_fit_are_refused() -> None:
         PrunedContext(model, ids, whole_selection(3, 3, CUT))
     with pytest.raises(CaptureError, match="the cut 31 lies outside 30 tokens"):
         PrunedContext(model, ids, whole_selection(3, 2, 31))
+    moved = dataclasses.replace(whole_selection(3, 2, CUT), parameters={"positions": "rerotated"})
+    with pytest.raises(CaptureError, match="re-assigns positions inside the cache"):
+        PrunedContext(model, ids, moved)
     for wanted in ([CUT], [TOKENS], []):
         with pytest.raises(ValueError, match="wanted tokens must lie in 20 .. 29"):
             answer_loss(model, ids, whole_selection(3, 2, CUT), wanted)

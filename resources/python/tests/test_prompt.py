@@ -238,3 +238,12 @@ def test_a_folder_without_a_tokenizer_says_what_to_copy(tmp_path: pathlib.Path) 
     with pytest.raises(CaptureError) as raised:
         load_tokenizer(str(tmp_path), None)
     assert "tokenizer.json" in raised.value.remedy
+
+
+@pytest.mark.parametrize("name", ["gemma3", "qwen3"])
+def test_an_empty_tokenizer_is_none(name: str, tmp_path: pathlib.Path) -> None:
+    """Transformers makes one for a folder without tokenizer files; every text is then one unknown token, or none."""
+    tiny_model(name).save_pretrained(tmp_path)
+    with pytest.raises(CaptureError, match="the tokenizer cannot be loaded") as raised:
+        load_tokenizer(str(tmp_path), None)
+    assert "tokenizer.json" in raised.value.remedy
