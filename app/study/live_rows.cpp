@@ -3,6 +3,7 @@
 
 #include "app/live/live_client.h"
 #include "core/base/error.h"
+#include "core/run/cache_positions.h"
 #include "core/run/record_results.h"
 #include "core/run/stored_rows.h"
 
@@ -52,10 +53,13 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
     request.capture = answers.capture();
     request.measure = false;
     checkCut(request, *answers.capture());
+    if (hasCachePositions(request))
+        throw Error({"the policy re-assigns positions inside the cache, and the model of a live context keeps them",
+                     "positions", "Choose a variant with positions=kept"});
     const auto& layers = request.capture->info().layers;
     std::vector<std::shared_ptr<const RunResult>> results;
     std::vector<live::LayerSelection> selections;
-    double kept = 0, stored = 0;
+    double kept = 0, stored = 0, bytes = 0;
     for (const LayerInfo& layer : layers) {
         request.layer = layer.layer;
         results.push_back(runner.run(request, checkpoint.step(results.size(), layers.size())));
@@ -69,6 +73,7 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
             kept += head.attendedTokens();
             stored += storedTokens(head, request.capture->info());
         }
+        bytes += static_cast<double>(storedBytes(result));
         row.simulated = row.simulated || result.simulated;
         for (const std::string& note : result.notes)
             if (std::ranges::find(row.notes, note) == row.notes.end()) row.notes.push_back(note);
@@ -78,6 +83,7 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
     row.stored = stored / heads;
     if (chosen) chosen(selections);
     row.sent = answers.send(resultKey(*row.pane), selections, checkpoint.silent());
+    row.sent->bytes = bytes; // the worker counts every kept position once, with its key and its value
     row.selectMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -6,6 +6,8 @@
 #include "core/base/error.h"
 #include "core/capture/rope.h"
 #include "core/engine/engine.h"
+#include "core/lists/selection_file.h"
+#include "core/policies/common_parameters.h"
 #include "core/run/run.h"
 
 #include <fmt/format.h>
@@ -14,6 +16,8 @@
 #include <cassert>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace kvscope {
 
@@ -115,6 +119,13 @@ std::vector<WeightedSet> movedSets(const Selection& selection, const std::vector
 }
 
 } // namespace
+
+bool hasCachePositions(const RunRequest& request) {
+    if (!request.recorded) return reassignsPositions(request.policy.values);
+    const auto& parameters = request.recorded->parameters;
+    return std::ranges::find(parameters, std::pair<std::string, std::string>("positions", "rerotated")) !=
+           parameters.end();
+}
 
 void requireRotatableKeys(const CaptureReader& capture, const LayerInfo& layer) {
     const std::vector<LayerInfo>& layers = capture.info().layers;

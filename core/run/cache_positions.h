@@ -9,6 +9,10 @@
 namespace kvscope {
 
 class Engine;
+struct RunRequest;
+
+/// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.
+bool hasCachePositions(const RunRequest& request);
 
 /// Checks that kept keys of a layer can be rotated to other positions (L6). Throws Error with the remedy where the
 /// capture lacks the inverse frequencies, or where no layer of it has RoPE. A layer without RoPE in a model that has it

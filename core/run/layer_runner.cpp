@@ -242,13 +242,6 @@ std::shared_ptr<const RunResult> measureChoice(const LayerRunner& runner, const 
     return measured;
 }
 
-bool hasCachePositions(const RunRequest& request) {
-    if (!request.recorded) return reassignsPositions(request.policy.values);
-    const auto& parameters = request.recorded->parameters;
-    return std::ranges::find(parameters, std::pair<std::string, std::string>("positions", "rerotated")) !=
-           parameters.end();
-}
-
 FidelityInput LayerWork::left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const {
     if (hasCachePositions(result.request))
         input.moved = moveIntoCache(m_engine, input, result.selection, m_capture, m_layer, checkpoint);

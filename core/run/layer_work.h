@@ -93,8 +93,6 @@ void readLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureRea
                std::span<const LayerRead> reads, const Checkpoint& checkpoint);
 /// Drops all that the runner has cached of a layer.
 void forgetLayer(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer);
-/// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.
-bool hasCachePositions(const RunRequest& request);
 /// Takes a recorded list instead of a policy's choice. Throws Error when the list does not fit the request.
 void takeRecorded(RunResult& result);
 

@@ -227,6 +227,29 @@ private slots:
         for (const auto& [budget, row] : curves[1].rows) QVERIFY(!row.expected && !row.error.empty());
     }
 
+    /// The model keeps positions: its loss would be that of the variant that keeps them.
+    void reassignedPositionsAreRefused() {
+        LiveBench live;
+        live.change([](Session& session) { session.panes[0].policy = PolicySpec::parse("streaming_llm:paper"); });
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        QVERIFY2(live.row(1).error.find("re-assigns positions") != std::string::npos, live.row(1).error.c_str());
+        QVERIFY(!live.row(1).live.sent && live.row(2).error.empty());
+    }
+
+    /// As measure and sweep count them: what is drawn twice is stored twice.
+    void bytesAreThoseOfWhatIsStored() {
+        LiveBench live;
+        live.change([](Session& session) { session.panes[0].policy = PolicySpec::parse("subgen"); });
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        const LiveRow& row = live.row(1).live;
+        const CaptureInfo& info = live.bench->capture()->info();
+        const double perToken = 4.0 * (info.headDim + info.valueDim) * info.numKvHeads * double(info.layers.size());
+        QVERIFY(row.stored > row.kept + 1);
+        QVERIFY(row.sent && std::abs(row.sent->bytes - row.stored * perToken) < 1);
+    }
+
     void aDeadWorkerIsSaidAndAskedOnce() {
         LiveBench live;
         live.jobs.setWanted(true, false);
