@@ -261,7 +261,9 @@ std::vector<MeasureEntry> attentionMeasures() {
           PerQuery, LargerIsBetter},
          retainedMass},
         {{"largest_loss", "Largest evicted attention", Mass, "",
-          "The largest mean attention of the evaluation queries on any evicted token.", PerQueryHead},
+          "The largest mean attention of the evaluation queries on any evicted token. Of a weighted list (BalanceKV, "
+          "SubGen) on any token that is in neither sum.",
+          PerQueryHead},
          largestLoss},
         {{"attention_norm", "Norm of attention ‖p_j‖₂", ExactAttention, "",
           "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery, Neither, Nothing, Layer},

@@ -62,7 +62,7 @@ void fill(Fidelity& result, const WeightedAttention& left, const HostTensor& log
         const double mass =
             std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
         result.outputError.data[pair] = static_cast<float>(error);
-        result.retainedMass.data[pair] = static_cast<float>(nothingLeft ? NAN : mass);
+        result.retainedMass.data[pair] = static_cast<float>(mass);
         result.skipped += std::isnan(error) ? 1 : 0;
     }
     result.meanOutputError = rowMeans(result.outputError);

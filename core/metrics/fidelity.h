@@ -20,7 +20,7 @@ struct Fidelity {
     HostTensor outputError;   ///< [Hq, w] ||z - a|| / ||a||, NaN where skipped
     /// [Hq, w] mass m of the causal attention on kept tokens, on [cut, j] and on an attention sink, from which z is
     /// computed, so that ||z - a|| = (1 - m) ||output over the evicted tokens - z|| without weights or moved positions.
-    /// NaN where a query sees no token that is left.
+    /// 0 where a query sees no token that is left.
     HostTensor retainedMass;
     std::vector<double> meanOutputError;  ///< [Hq] over the queries that are not NaN; NaN if there are none
     std::vector<double> meanRetainedMass; ///< [Hq]
