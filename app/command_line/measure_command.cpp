@@ -135,6 +135,13 @@ void addCompared(TableRow& columns, const Row& row) {
     columns.push_back({"compared_notes", notesText(*row.compared)});
 }
 
+/// Queries of a query head that have no output error.
+std::int64_t skipped(const RunResult& result, int queryHead) {
+    const HostTensor& errors = requireFidelity(result).outputError;
+    const auto row = std::span(errors.data).subspan(queryHead * errors.shape[1], errors.shape[1]);
+    return std::ranges::count_if(row, [](float error) { return std::isnan(error); });
+}
+
 /// Column name and value, in the order of the CSV.
 TableRow columnsOf(const Row& row) {
     const RunResult& r = *row.group.results.front();
@@ -166,16 +173,17 @@ TableRow columnsOf(const Row& row) {
     if (row.group.work)
         columns.insert(columns.end(),
                        {{"operations", row.group.work->operations}, {"bytes_touched", row.group.work->bytes}});
-    columns.insert(columns.end(), {{"queries", f.queryCount},
-                                   {"first_query", f.firstQuery},
-                                   {"seen_queries", f.seenQueries},
-                                   {"skipped", f.skipped},
-                                   {"stated", statedAt(row.group.measures.front())},
-                                   {"simulated", r.simulated},
-                                   {"stored_bytes", meanCount(row, storedBytes)},
-                                   {"engine", r.engine},
-                                   {"arithmetic", r.arithmetic},
-                                   {"notes", notesText(row.group)}});
+    columns.insert(columns.end(),
+                   {{"queries", f.queryCount},
+                    {"first_query", f.firstQuery},
+                    {"seen_queries", f.seenQueries},
+                    {"skipped", meanCount(row, [&](const RunResult& of) { return skipped(of, row.queryHead); })},
+                    {"stated", statedAt(row.group.measures.front())},
+                    {"simulated", r.simulated},
+                    {"stored_bytes", meanCount(row, storedBytes)},
+                    {"engine", r.engine},
+                    {"arithmetic", r.arithmetic},
+                    {"notes", notesText(row.group)}});
     if (row.compared) addCompared(columns, row);
     return columns;
 }

@@ -49,6 +49,33 @@ private slots:
         QVERIFY(!m_program.content("one.csv").contains("output_error_std"));
     }
 
+    // Without a cut the first queries see no kept token: they are counted for each query head, as a mean over the
+    // seeds.
+    void skippedQueriesAreThoseOfTheRow() {
+        expectDone({"synth", "--tokens", "64", "--layers", "1", "--out", "short.h5"});
+        const auto skipped = [&](const QStringList& seeds) {
+            expectDone(QStringList{"measure", "short.h5", "--policy", "uniform@0.1", "--cut", "none"} + seeds +
+                       QStringList{"--metrics", "output_error,retained_mass", "--out", "m.csv"});
+            return column("m.csv", "skipped");
+        };
+        const auto mean = skipped({"--seeds", "0-2"});
+        QCOMPARE(mean.size(), 8);
+        QVector<double> sum(8);
+        for (const char* seed : {"0", "1", "2"}) {
+            const auto one = skipped({"--seed", seed});
+            for (qsizetype head = 0; head < 8; ++head) {
+                QVERIFY(one[head] >= 0 && one[head] < 64);
+                sum[head] += one[head];
+            }
+        }
+        for (qsizetype head = 0; head < 8; ++head) QVERIFY(std::abs(mean[head] - sum[head] / 3) < 1e-3);
+        QVERIFY(*std::max_element(sum.begin(), sum.end()) > 0);
+        // A query that sees no kept token retains nothing.
+        const auto mass = column("m.csv", "retained_mass"), queries = column("m.csv", "queries");
+        const auto last = skipped({"--seed", "2"});
+        for (qsizetype head = 0; head < 8; ++head) QVERIFY(mass[head] <= 1 - last[head] / queries[head] + 1e-6);
+    }
+
     // From one seed nobody knows the deviation, which 0 would deny.
     void oneSeedOfAPolicyThatDrawsHasNoDeviation() {
         expectDone(measure({"--seeds", "4"}, "single.csv"));

@@ -115,7 +115,7 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
                            std::isinf(chosen.margin) ? tr("no decision") : errorText(chosen.margin));
     }
     if (result.fidelity && result.fidelity->skipped > 0)
-        facts.emplace_back(tr("Queries skipped"), countText(result.fidelity->skipped));
+        facts.emplace_back(tr("Pairs of head and query skipped"), countText(result.fidelity->skipped));
     if (!result.steps.empty())
         facts.emplace_back(tr("Blocks processed"), countText(static_cast<std::int64_t>(result.steps.size())));
     return facts;
