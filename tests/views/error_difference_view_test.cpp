@@ -218,6 +218,10 @@ private slots:
         const Scene all = m_view.buildScene(input, optionsOf(m_view, {{"shown", "all"}}), viewport(620, 420, m_text));
         QCOMPARE(all.yMax, 1.08 * 250);
         QCOMPARE(marksOf(all), std::ptrdiff_t{0});
+        const Scene turned =
+            m_view.buildScene(input, optionsOf(m_view, {{"above", "B"}, {"below", "A"}}), viewport(620, 420, m_text));
+        const auto texts = scene_checks::textsOf(turned);
+        QVERIFY(std::ranges::count(texts, "▼ 2 queries beyond the axis, down to \u2212250") == 1);
     }
 
     // More queries than pixels: each pixel shows the largest advantage on either side, and nobody is lost.

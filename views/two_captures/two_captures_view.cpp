@@ -182,13 +182,15 @@ PlotFrame drawHeads(SceneBuilder& builder, const ViewInput& input, const TwoCapt
     return plot.close(builder, theme);
 }
 
-std::vector<LegendEntry> legendOf(const TwoCapturesData& data, const Theme& theme) {
+std::vector<LegendEntry> legendOf(const TwoCapturesData& data, const Theme& theme, bool withHeads) {
     const auto side = [](const char* number, const TwoCapturesData::Side& of) {
         return wordsEntry(fmt::format("{}  {}, {} tokens seen", number, of.name, formatCount(of.visible)));
     };
-    std::vector<LegendEntry> legend = {
-        side("1", data.first), side("2", data.second), markEntry("KV head shown", Marker::Circle, theme.text2, 3.5),
-        ringEntry(data.perQueryHead ? "other query heads" : "other KV heads", {theme.text2, 1.2, {}})};
+    std::vector<LegendEntry> legend = {side("1", data.first), side("2", data.second)};
+    if (withHeads) {
+        legend.push_back(markEntry("KV head shown", Marker::Circle, theme.text2, 3.5));
+        legend.push_back(ringEntry(data.perQueryHead ? "other query heads" : "other KV heads", {theme.text2, 1.2, {}}));
+    }
     for (const Pane& pane : data.panes)
         if (pane.nothingFirst || pane.nothingSecond)
             legend.push_back(wordsEntry(fmt::format("{}: nothing balanced on {}", pane.letter,
@@ -240,8 +242,7 @@ public:
         const Theme& theme = themeOf(viewport.theme);
         Scene scene = blankScene(viewport);
         SceneBuilder builder(scene, *viewport.text);
-        const std::vector<LegendEntry> legend = legendOf(*data, theme);
-        const Box area = plotArea(viewport, legend);
+        const Box area = plotArea(viewport, legendOf(*data, theme, true));
         const double height = TablePainter::height(*data);
         // The square plot stands where it gets larger: right of the table or below it.
         const bool beside = area.width >= kBeside &&
@@ -254,9 +255,9 @@ public:
         const double left = beside ? area.x + std::min(width, kWidestTable) + 12 : area.x,
                      top = beside ? area.y : area.y + height + 10;
         const Box plot{left, top, area.right() - left, area.bottom() - top};
-        if (plot.width >= kLeastPlot && plot.height >= kLeastPlot)
-            scene.plot = drawHeads(builder, input, *data, plot, viewport).plot;
-        drawTopLegend(builder, viewport, legend, 12);
+        const bool hasRoom = plot.width >= kLeastPlot && plot.height >= kLeastPlot;
+        if (hasRoom) scene.plot = drawHeads(builder, input, *data, plot, viewport).plot;
+        drawTopLegend(builder, viewport, legendOf(*data, theme, hasRoom), 12);
         drawProvenance(builder, input, viewport);
         return scene;
     }
