@@ -69,6 +69,15 @@ private slots:
         QVERIFY2(said.contains(QString("stands at %1 places").arg(count)), qPrintable(said));
     }
 
+    void aPositionIsNoName() {
+        OpenWindow open;
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        find->setFocus();
+        QTest::keyClicks(find, "612");
+        QCOMPARE(open.bench.session().selected, std::vector<TokenIndex>{612});
+        QCOMPARE(open.bench.session().selectionName, std::string());
+    }
+
     void whatWasTypedIsOneStepOfUndo() {
         OpenWindow open;
         auto* find = open.window.findChild<QLineEdit*>("find");

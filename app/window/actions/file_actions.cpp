@@ -155,7 +155,7 @@ bool FileActions::mayClose() {
     if (unsaved.empty()) return true;
     QStringList names;
     for (const auto& [path, session] : unsaved) names << QFileInfo(fromUtf8(path)).fileName();
-    QMessageBox box(QMessageBox::Question, tr("KVScope"), tr("Save the changes of %1?").arg(names.join(tr(" and "))),
+    QMessageBox box(QMessageBox::Question, tr("KVScope"), tr("Save the changes to %1?").arg(names.join(tr(" and "))),
                     QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, m_window);
     box.button(QMessageBox::Discard)->setText(tr("Close without saving"));
     const int answer = box.exec();

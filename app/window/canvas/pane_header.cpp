@@ -133,7 +133,7 @@ void PaneHeader::refreshMetrics() {
     const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
     showText(m_hitsName, input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->reserve(QString("%1/%1").arg(of));
-    m_hits->show(QString("%1/%2").arg(hit).arg(of), isOutdated);
+    m_hits->show(of > 0 ? QString("%1/%2").arg(hit).arg(of) : QString("–"), isOutdated); // – : all after the cut
     showRealised(*pane.result, chosen);
     fit();
 }

@@ -56,7 +56,12 @@ QSpinBox* pixelBox(int least, int value) {
     return box;
 }
 
-Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
+/// The pane that the view shows, else the active one.
+int paneOf(const Workbench& workbench, const ViewCanvas& canvas) {
+    return canvas.view().card().perPane ? canvas.pane() : workbench.session().activePane;
+}
+
+Choices buildForm(QDialog& dialog, const Workbench& workbench, const ViewCanvas& canvas) {
     Choices choices{new QComboBox,
                     new QComboBox,
                     pixelBox(120, static_cast<int>(canvas.width() / appearance().scale)),
@@ -66,7 +71,8 @@ Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
                     new QCheckBox(QObject::tr("Print the command below the figure")),
                     new QCheckBox(QObject::tr("Text as outlines, for editors without the fonts (SVG, PDF)"))};
     choices.what->addItem(QObject::tr("Figure: PNG, SVG or PDF"));
-    choices.what->addItem(QObject::tr("Kept list of this pane: JSON, CSV or HDF5"));
+    const QChar letter('A' + paneOf(workbench, canvas));
+    choices.what->addItem(QObject::tr("Kept list of pane %1: JSON, CSV or HDF5").arg(letter));
     choices.scale->setRange(1, 8);
     choices.scale->setValue(2);
     choices.theme->addItems({"light", "dark", "paper"});
@@ -150,7 +156,7 @@ void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& fig
 void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path,
                const SavedLive& saved) {
     const Session& session = workbench.session();
-    const int pane = canvas.view().card().perPane ? canvas.pane() : session.activePane;
+    const int pane = paneOf(workbench, canvas);
     const ViewInput input = workbench.viewInput();
     if (pane < 0 || pane >= std::ssize(input.panes))
         throw Error({"There is no pane whose list could be written", "", "add a pane", path});
@@ -193,15 +199,19 @@ private:
 void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
                       const SavedLive& saved) {
     QDialog dialog(&window);
-    dialog.setWindowTitle(QObject::tr("Export %1").arg(fromUtf8(canvas.view().card().name)));
-    const Choices choices = buildForm(dialog, canvas);
+    const bool perPane = canvas.view().card().perPane;
+    const QChar letter('A' + paneOf(workbench, canvas));
+    const QString name = fromUtf8(canvas.view().card().name);
+    dialog.setWindowTitle(perPane ? QObject::tr("Export %1 of pane %2").arg(name, letter)
+                                  : QObject::tr("Export %1").arg(name));
+    const Choices choices = buildForm(dialog, workbench, canvas);
     const QPointer<ViewCanvas> there(&canvas); // a source that opens meanwhile may have fewer panes
     if (dialog.exec() != QDialog::Accepted || !there) return;
     const bool list = choices.what->currentIndex() == 1;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
-    const QString proposed =
-        capture.dir().filePath(fromUtf8(stemOf(workbench.session())) +
-                               (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
+    const QString proposed = capture.dir().filePath(
+        fromUtf8(stemOf(workbench.session())) + (list || perPane ? QString("-") + letter : QString()) +
+        (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
     const QString path =
         fileToWrite(&window, QObject::tr("Export"), proposed,
                     list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));

@@ -157,7 +157,12 @@ void BudgetBar::refreshBudget() {
     const Session& session = m_workbench.session();
     const auto& cut = m_workbench.cut();
     fitWidth();
-    if (!cut) return;
+    if (!cut) {
+        m_tokens->clear();
+        showText(m_of, {});
+        for (LiveNumber* number : {m_kept, m_removed, m_bytes}) number->show({});
+        return;
+    }
     const Budget budget =
         session.panes.empty() ? session.budget : effectiveBudget(session, static_cast<std::size_t>(session.activePane));
     const double seen = cut->token;

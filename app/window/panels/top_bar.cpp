@@ -156,8 +156,10 @@ void TopBar::findAll() {
 void TopBar::select(const TokenRun& place) {
     m_from = place.begin;
     const auto tokens = tokensOf({place});
-    m_workbench.change([&](Session& s) { kvscope::select(s, tokens, m_find->text().toStdString()); }, tr("Find"),
-                       "find");
+    const std::string text = m_find->text().toStdString();
+    // A position is no name: it would read as a count of tokens.
+    const std::string name = hitsOf(m_workbench.capture()->tokens(), text).empty() ? std::string() : text;
+    m_workbench.change([&](Session& s) { kvscope::select(s, tokens, name); }, tr("Find"), "find");
 }
 
 void TopBar::sayPlace() {

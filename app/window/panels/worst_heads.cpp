@@ -248,8 +248,9 @@ void WorstHeads::describe(const ViewInput& input, std::size_t found) {
                                                      : fromUtf8(input.data.error));
         return;
     }
-    const QString count = m_data->takesNoSide ? tr("%1 · largest %2 of %3 heads") : tr("%1 · worst %2 of %3 heads");
-    m_what->setFullText(count.arg(fromUtf8(m_data->what)).arg(std::min<std::size_t>(found, kMostRows)).arg(found));
+    const QString what = fromUtf8(m_data->what), order = m_data->takesNoSide ? tr("largest") : tr("worst");
+    m_what->setFullText(found > kMostRows ? tr("%1 · %2 %3 of %4 heads").arg(what, order).arg(kMostRows).arg(found)
+                                          : tr("%1 · all %2 heads, %3 first").arg(what).arg(found).arg(order));
 }
 
 int WorstHeads::kvHeadOf(const RankedHead& head) const {
