@@ -98,9 +98,8 @@ bool needsOnlySamples(const QStringList& words) {
     if (words.size() == 1) return kAlone.contains(words.front());
     if (!words.filter(kPlaceholder).isEmpty()) return false;
     if (words.size() == 2 && words.front() == "schema") return true;
-    return kCommands.contains(words.value(0)) &&
-           (words.front() == "synth" || words.contains("--help") || words.contains("--list") ||
-            words.filter("sample_data/").size() > 0);
+    return kCommands.contains(words.value(0)) && (words.front() == "synth" || words.contains("--help") ||
+                                                  words.contains("--list") || words.filter("sample_data/").size() > 0);
 }
 
 /// The command that a figure or a table carries; empty: none.
