@@ -183,7 +183,9 @@ Quantity quantityOf(const std::string& id) {
            .higherIsBetter = false},
           answerRise}},
         {"mean_cosine",
-         {{.what = "cos(mean key, mean query)", .isSigned = true, .takesNoSide = true}, meanCosine, WholeCache}}};
+         {{.what = "cos(mean key, mean query before the cut)", .isSigned = true, .takesNoSide = true},
+          meanCosine,
+          WholeCache}}};
     const auto found = own.find(id);
     return found == own.end() ? quantityOf(measureById(id)) : found->second;
 }
