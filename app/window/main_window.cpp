@@ -173,9 +173,13 @@ void MainWindow::followLook() {
     const Appearance wanted{themeFor(session.look.theme), scale, session.look.compact || isLow(height(), scale)};
     if (m_canvases && wanted == appearance()) return;
     const DockLayout::Sizes sizes = m_docks->sizes();
+    setUpdatesEnabled(false); // a busy machine would show the new parts before they are laid out
     setAppearance(wanted);
     buildChrome();
-    QTimer::singleShot(0, this, [this, sizes] { m_docks->resize(sizes); });
+    QTimer::singleShot(0, this, [this, sizes] {
+        m_docks->resize(sizes);
+        QTimer::singleShot(0, this, [this] { setUpdatesEnabled(true); }); // behind the layouts of the resized docks
+    });
 }
 
 void MainWindow::sayScale(double scale) {
