@@ -6,7 +6,9 @@
 
 #include <QtTest>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 using namespace kvscope;
@@ -71,13 +73,31 @@ private slots:
         }
     }
 
-    // Distances to centres after the first 8,192 are not stored.
+    // Distances to centres after the first 8,192 are not stored. Whole numbers: all squared distances are exact.
     void picksTheSameBehindTheStoredDistances() {
-        const naive::Block keys = randomKeys(77, 1, 8400, 2);
-        const GreedyCenters run = m_engine->greedyCenters(upload(*m_engine, keys), centres(8350, {5}), {})[0];
-        const naive::Centers expected = naive::greedyCenters(keys, 0, 8350, 5);
-        QCOMPARE(asInts(run.order), expected.order);
-        QCOMPARE(asInts(run.centre), expected.cell);
+        constexpr std::int64_t kRows = 12'000, kWidth = 3;
+        constexpr int kCount = 8'600;
+        std::mt19937 random(77);
+        naive::Block keys{1, kRows, kWidth, {}};
+        for (std::int64_t i = 0; i < kRows * kWidth; ++i) keys.numbers.push_back(static_cast<float>(random() % 200));
+        std::vector<int> order = {5}, cell(kRows, 0);
+        std::vector<float> nearest(kRows, std::numeric_limits<float>::infinity());
+        for (;;) {
+            const float* centre = keys.numbers.data() + order.back() * kWidth;
+            for (std::int64_t row = 0; row < kRows; ++row) {
+                float distance = 0;
+                for (int c = 0; c < kWidth; ++c) {
+                    const float apart = keys.numbers[static_cast<std::size_t>(row * kWidth + c)] - centre[c];
+                    distance += apart * apart;
+                }
+                if (distance < nearest[row]) nearest[row] = distance, cell[row] = static_cast<int>(order.size()) - 1;
+            }
+            if (order.size() == kCount) break;
+            order.push_back(static_cast<int>(std::ranges::max_element(nearest) - nearest.begin()));
+        }
+        const GreedyCenters run = m_engine->greedyCenters(upload(*m_engine, keys), centres(kCount, {5}), {})[0];
+        QCOMPARE(asInts(run.order), order);
+        QCOMPARE(asInts(run.centre), cell);
     }
 
     // Keys 0, 1, 10: start at 0, then 10, then 1; radii 10, 1, 0.
