@@ -145,7 +145,7 @@ void PanelDock::fitHeader() {
     for (QPushButton* chip : header->findChildren<QPushButton*>(QString(), Qt::FindDirectChildrenOnly))
         if (!chip->isHidden()) yielding.insert(yielding.begin(), chip);
     if (auto* exportButton = header->findChild<QToolButton*>("exportView")) yielding.push_back(exportButton);
-    int needed = px(60); // margins, and some words of the finding
+    int needed = px(24); // margins; the finding gets what the chips leave
     for (int i = 0; i < header->layout()->count(); ++i) {
         const QWidget* part = header->layout()->itemAt(i)->widget();
         const bool counts = part && (!part->isHidden() || std::ranges::find(yielding, part) != yielding.end());
