@@ -181,14 +181,15 @@ void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& fr
     double low = 0, high = 0;
     for (const double advantage : c.advantage)
         if (!std::isnan(advantage)) low = std::min(low, advantage), high = std::max(high, advantage);
-    const bool below = low<frame.y.low, above = high> frame.y.high;
-    const std::string ends = below && above ? fmt::format("from {} to {}", formatShort(low), formatShort(high))
-                             : below        ? fmt::format("down to {}", formatShort(low))
-                                            : fmt::format("up to {}", formatShort(high));
+    const bool isBelow = low < frame.y.low, isAbove = frame.y.high < high;
+    const std::string ends = !isBelow  ? fmt::format("up to {}", formatShort(high))
+                             : isAbove ? fmt::format("from {} to {}", formatShort(low), formatShort(high))
+                                       : fmt::format("down to {}", formatShort(low));
     const TextStyle style{FontFace::Interface, 11};
-    const std::string words = builder.elide(fmt::format("{}{} {} beyond the axis, {}", above ? "▲" : "",
-                                                        below ? "▼" : "", formatCounted(beyond, "query"), ends),
-                                            style, frame.plot.width - 16);
+    const std::string marks = std::string(isAbove ? "▲" : "") + (isBelow ? "▼" : "");
+    const std::string words =
+        builder.elide(fmt::format("{} {} beyond the axis, {}", marks, formatCounted(beyond, "query"), ends), style,
+                      frame.plot.width - 16);
     const double width = builder.width(words, style), y = c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12;
     builder.rectangle({frame.plot.right() - width - 10, y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
     builder.label({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right);

@@ -9,12 +9,17 @@
 
 namespace kvscope {
 
-std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted) {
-    std::vector<TokenRun> places = hitsOf(tokens, wanted.toStdString());
+std::optional<TokenIndex> positionIn(const QString& wanted) {
     bool isNumber = false;
     const int position = QLocale::c().toInt(wanted.trimmed(), &isNumber); // accepts 1,024, too
-    if (places.empty() && isNumber && position >= 0 && position < std::ssize(tokens.ids))
-        places.push_back({position, position + 1});
+    return isNumber ? std::optional<TokenIndex>(position) : std::nullopt;
+}
+
+std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted) {
+    std::vector<TokenRun> places = hitsOf(tokens, wanted.toStdString());
+    const std::optional<TokenIndex> position = positionIn(wanted);
+    if (places.empty() && position && *position >= 0 && *position < std::ssize(tokens.ids))
+        places.push_back({*position, *position + 1});
     return places;
 }
 

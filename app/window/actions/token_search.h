@@ -5,8 +5,12 @@
 
 #include <QString>
 
+#include <optional>
+
 namespace kvscope {
 
+/// The position that the text is, if it is a whole number.
+std::optional<TokenIndex> positionIn(const QString& wanted);
 /// The places of the text (case ignored), ascending; if there are none and the text is a whole number, that position.
 std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted);
 

@@ -156,9 +156,8 @@ void TopBar::findAll() {
 void TopBar::select(const TokenRun& place) {
     m_from = place.begin;
     const auto tokens = tokensOf({place});
-    const std::string text = m_find->text().toStdString();
     // A position is no name: it would read as a count of tokens.
-    const std::string name = hitsOf(m_workbench.capture()->tokens(), text).empty() ? std::string() : text;
+    const std::string name = positionIn(m_find->text()) == place.begin ? std::string() : m_find->text().toStdString();
     m_workbench.change([&](Session& s) { kvscope::select(s, tokens, name); }, tr("Find"), "find");
 }
 
