@@ -93,9 +93,9 @@ private:
     std::int32_t next(std::int32_t own, std::int32_t from, std::int32_t end, double fourTimes, bool nearer) const {
         const auto paired = static_cast<std::int32_t>(m_between.size());
         if (own < paired) {
-            const float* between = m_between[own].data() - own - 1;
+            const std::vector<float>& later = m_between[own]; // the first one's is that of centre own + 1
             for (const std::int32_t stored = std::min(end, paired); from < stored; ++from)
-                if (isFarther(between[from], fourTimes) != nearer) return from;
+                if (isFarther(later[from - own - 1], fourTimes) != nearer) return from;
         }
         return nearer ? from : end;
     }
