@@ -44,6 +44,12 @@ LayerIndex middleLayer(const CaptureInfo& info) {
     return info.layers[info.layers.size() / 2].layer;
 }
 
+/// Whether a query of the shown layer was captured that a policy may see.
+bool hasQueriesBeforeCut(const Session& session, const CaptureReader& capture) {
+    const CaptureInfo& info = capture.info();
+    return info.numTokens - info.layerInfo(session.layer).queryCount < Cut::resolve(session.cut, capture).token;
+}
+
 void selectNeedle(Session& session, const TokenTable& tokens) {
     const std::optional<TokenRun> asked = askedNeedle(tokens);
     if (!asked) return;
@@ -255,7 +261,8 @@ Session firstSession(const CaptureReader& capture) {
     session.capturePath = capture.info().path;
     session.layer = middleLayer(capture.info());
     session.kvHead = KvHeadIndex(capture.info().numKvHeads / 2);
-    for (const char* spec : {"keydiff:kvpress", "snapkv", "streaming_llm"})
+    for (const char* spec :
+         {"keydiff:kvpress", hasQueriesBeforeCut(session, capture) ? "snapkv" : "key_norm", "streaming_llm"})
         session.panes.push_back({PolicySpec::parse(spec), {}, {}});
     selectNeedle(session, capture.tokens());
     fitToCapture(session, capture);

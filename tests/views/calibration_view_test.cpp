@@ -81,8 +81,7 @@ private slots:
         QCOMPARE(proxy.points->size(), proxyBudgetGrid().size());
         QCOMPARE(measured.fill.a, 255);
         QCOMPARE(proxy.fill.a, 0);
-        QVERIFY(says(scene, "B proxy") && says(scene, "proxy: not losses of the model") &&
-                says(scene, "SnapKV (proxy)"));
+        QVERIFY(says(scene, "proxy: not losses of the model") && says(scene, "SnapKV (proxy)"));
         // x is linear in r: 0.5 lies in the middle of 0 and 1
         const auto& triples = data->series[0].triples;
         const auto at = [&](double r) {
@@ -280,12 +279,12 @@ private slots:
         QVERIFY(std::abs(std::stod(table.cell(4, int(table.columns.size()) - 1)) - (1 - squares / deviations)) < 1e-6);
     }
 
-    // What the legend shows beside "B proxy" is B's mark: its shape, its colour, hollow.
+    // What the legend shows beside B's name is B's mark: its shape, its colour, hollow.
     void theLegendHasTheMarksOfThePlot() {
         const ParameterValues options = optionsOf(m_view);
         const Scene scene = build(inputFor(m_view, kPanes, options), options);
         for (const auto& [label, cloudName] :
-             {std::pair("A measured", "measured A needle-1k.h5"), std::pair("B proxy", "proxy B needle-1k.h5")}) {
+             {std::pair("A Compactor", "measured A needle-1k.h5"), std::pair("B SnapKV", "proxy B needle-1k.h5")}) {
             const PointCloudItem& cloud = *cloudNamed(scene, cloudName);
             const auto outline = markerOutline(cloud.marker, cloud.radius);
             QVERIFY(!outline.empty()); // a diamond, a square

@@ -79,8 +79,8 @@ std::string nameOf(const CalibrationSeries& series);
 /// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
-/// The mark of every series as it is drawn, with its kind; also the names of the series where the legend holds them.
-/// In little room the legend says less, so that its labels are not cut.
+/// What the marks and lines mean; the series themselves only where the legend holds their names. In little room the
+/// legend says less, so that its labels are not cut.
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options,
                                            SeriesNames names, const Viewport& viewport);
 

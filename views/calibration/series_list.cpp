@@ -33,7 +33,7 @@ std::string residualText(const CalibrationViewData& data, const CalibrationSerie
 }
 
 /// Detail of the legend, from the most to the least. What is left out is in the list, the finding or the facts.
-enum class Wording { Full, Plain, PoorOnce, Letters };
+enum class Wording { Full, Plain, PoorOnce, Names, Letters };
 
 /// With a dagger where there are notes.
 std::string plainName(const CalibrationSeries& series) {
@@ -43,7 +43,8 @@ std::string plainName(const CalibrationSeries& series) {
 
 std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options,
                        Wording wording) {
-    std::string name = wording == Wording::Full ? nameOf(series) : plainName(series);
+    std::string name = nameOf(series);
+    if (wording == Wording::Names) return name;
     if (wording == Wording::Letters && series.own) // the shortest: "B proxy"
         name = std::string(1, series.letter) + (series.proxy ? " proxy" : "");
     const double points = neededBy(series, options).ofPoints;
@@ -54,18 +55,23 @@ std::string legendName(const CalibrationViewData& data, const CalibrationSeries&
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
-/// Appends the series by name; of many, only those of the open context, and an entry that says what the grey ones are.
+/// Appends the series with line, mark and name; of many, only those of the open context, and an entry that says what
+/// the grey ones are.
 void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options,
                   Wording wording, const Theme& theme) {
     bool others = false, measured = false, proxy = false;
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
-        if (isNamed(data, series))
-            legend.push_back(lineEntry(legendName(data, series, options, wording),
-                                       {look.colour, series.own ? 2.0 : 1.2, look.dash}));
-        else
+        if (!isNamed(data, series)) {
             others = true, (series.proxy ? proxy : measured) = true;
+            continue;
+        }
+        legend.push_back(
+            lineEntry(legendName(data, series, options, wording), {look.colour, series.own ? 2.0 : 1.2, look.dash}));
+        if (series.triples.empty()) continue;
+        const PointCloudItem mark = marksOf(series, look);
+        setMark(legend.back(), mark.marker, mark.radius, mark.fill, mark.stroke);
     }
     if (others)
         legend.push_back(lineEntry(fmt::format("other contexts, {}", !proxy     ? "measured"
@@ -89,26 +95,6 @@ void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& dat
     legend.push_back(wordsEntry(fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : "")));
 }
 
-/// Appends the marks of each series with points; the last mark of a kind names the kind: "B," "C proxy".
-void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const Theme& theme) {
-    for (const bool proxy : {false, true}) {
-        LegendEntry* last = nullptr;
-        legend.reserve(legend.size() + data.series.size());
-        std::string kind;
-        for (std::size_t i = 0; i < data.series.size(); ++i) {
-            const CalibrationSeries& series = data.series[i];
-            if (series.triples.empty() || !isNamed(data, series) || series.proxy != proxy) continue;
-            if (last) last->label += ",";
-            const PointCloudItem mark = marksOf(series, lookOf(data, i, theme.id));
-            legend.push_back({series.own ? std::string(1, series.letter) : plainName(series), mark.marker, mark.fill,
-                              mark.stroke, mark.radius});
-            last = &legend.back();
-            kind = kindOf(series);
-        }
-        if (last) last->label += " " + kind;
-    }
-}
-
 /// A low picture leaves out entries, so that the others are not cut.
 enum class Room { Dock, LowPanel, Panel };
 
@@ -117,7 +103,6 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
     std::vector<LegendEntry> legend;
     if (names != SeriesNames::List) appendSeries(legend, data, options, wording, theme);
     if (names != SeriesNames::List && wording >= Wording::PoorOnce) appendPoor(legend, data, options);
-    if (names == SeriesNames::List || wording != Wording::Letters) appendMarks(legend, data, theme);
     if (names != SeriesNames::List && wording == Wording::Full && data.anyProxy())
         legend.push_back(wordsEntry("proxy: not losses of the model"));
     if (room == Room::Panel || (room == Room::LowPanel && wording <= Wording::Plain))
@@ -177,7 +162,7 @@ std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, cons
         std::vector<LegendEntry> legend = legendIn(data, options, names, wording, room, themeOf(viewport.theme));
         if (isTopLegendWhole(viewport, legend)) return legend;
     }
-    return legendIn(data, options, names, room == Room::Panel ? Wording::Plain : Wording::Letters, room,
+    return legendIn(data, options, names, room == Room::Panel ? Wording::Names : Wording::Letters, room,
                     themeOf(viewport.theme));
 }
 

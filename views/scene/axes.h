@@ -90,7 +90,8 @@ struct LegendEntry {
     Colour fill = kTransparent;
     Stroke stroke;
     double radius = 3;
-    bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line in it under a filled marker
+    bool bar = false;    ///< a short horizontal bar instead of a marker; with a stroke, a line in it under the marker
+    Stroke outline = {}; ///< of the marker on a line
 };
 
 /// Entries of the usual shapes: a mark, a bar, a filled square, a ring, a piece of a line, words alone.
@@ -100,6 +101,8 @@ LegendEntry areaEntry(std::string label, Colour fill);
 LegendEntry ringEntry(std::string label, Stroke stroke);
 LegendEntry lineEntry(std::string label, Stroke stroke);
 LegendEntry wordsEntry(std::string label);
+/// Sets the marker on the line of an entry.
+void setMark(LegendEntry& entry, Marker marker, double radius, Colour fill, Stroke outline = {});
 
 constexpr double kLegendPitch = 17; ///< from row to row
 

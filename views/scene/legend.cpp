@@ -17,7 +17,8 @@ const TextStyle kStyle{FontFace::Interface, 11};
 void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     if (entry.bar && entry.stroke.colour.a > 0) {
         builder.polyline({{at.x - 8, at.y}, {at.x + 8, at.y}}, entry.stroke);
-        if (entry.fill.a > 0) builder.mark(at, entry.marker, entry.radius, entry.fill, {});
+        if (entry.fill.a > 0 || entry.outline.colour.a > 0)
+            builder.mark(at, entry.marker, entry.radius, entry.fill, entry.outline);
     } else if (entry.bar) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
     } else {
@@ -91,6 +92,13 @@ LegendEntry lineEntry(std::string label, Stroke stroke) {
 }
 
 LegendEntry wordsEntry(std::string label) { return {std::move(label), Marker::Circle, kTransparent, {}, 0}; }
+
+void setMark(LegendEntry& entry, Marker marker, double radius, Colour fill, Stroke outline) {
+    entry.marker = marker;
+    entry.radius = radius;
+    entry.fill = fill;
+    entry.outline = std::move(outline);
+}
 
 int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text) {
     const Packing packing(entries, width, text);

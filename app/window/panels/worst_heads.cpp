@@ -249,8 +249,12 @@ void WorstHeads::describe(const ViewInput& input, std::size_t found) {
         return;
     }
     const QString what = fromUtf8(m_data->what), order = m_data->takesNoSide ? tr("largest") : tr("worst");
-    m_what->setFullText(found > kMostRows ? tr("%1 · %2 %3 of %4 heads").arg(what, order).arg(kMostRows).arg(found)
-                                          : tr("%1 · all %2 heads, %3 first").arg(what).arg(found).arg(order));
+    const QString where = m_workbench.session().compared.path.empty()
+                              ? QString()
+                              : tr(" · of %1").arg(fromUtf8(m_workbench.capture()->info().fileName));
+    m_what->setFullText((found > kMostRows ? tr("%1 · %2 %3 of %4 heads").arg(what, order).arg(kMostRows).arg(found)
+                                           : tr("%1 · all %2 heads, %3 first").arg(what).arg(found).arg(order)) +
+                        where);
 }
 
 int WorstHeads::kvHeadOf(const RankedHead& head) const {

@@ -140,7 +140,8 @@ QComboBox QAbstractItemView { background: {raised}; color: {text1}; border: 1px 
 QRadioButton { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; min-height: {24px}; }
 QRadioButton::indicator { width: {12px}; height: {12px}; border: 1px solid {control}; border-radius: {6px};
     background: {raised}; }
-QRadioButton::indicator:checked { background: {ink}; border: {3px} solid {raised}; width: {8px}; height: {8px}; }
+QRadioButton::indicator:checked { background: qradialgradient(cx: 0.5, cy: 0.5, radius: 0.5, fx: 0.5, fy: 0.5,
+    stop: 0 {ink}, stop: 0.55 {ink}, stop: 0.65 {raised}, stop: 1 {raised}); border-color: {ink}; }
 QRadioButton:focus { outline: none; }
 QRadioButton::indicator:focus { border: 2px solid {ink}; }
 QCheckBox { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; }
