@@ -80,6 +80,8 @@ void CanvasArea::connectCanvas(ViewCanvas* canvas) {
 void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes) {
     const std::size_t wanted = workbench.capture() ? workbench.session().panes.size() : 0;
     while (panes.size() > wanted) {
+        const QWidget* focused = window()->focusWidget();
+        if (focused && panes.back()->isAncestorOf(focused)) setFocus(); // goes to the active pane
         discard(panes.back());
         panes.pop_back();
     }

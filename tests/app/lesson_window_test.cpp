@@ -300,6 +300,16 @@ private slots:
         QTRY_COMPARE(open.number(), 1);
     }
 
+    // Page Down opens the next lesson from the list, too, and the ring goes with it.
+    void theFocusInTheListFollowsTheOpenLesson() {
+        Lectern open;
+        open.openLesson(1);
+        open.find<QPushButton>("lesson1")->setFocus(Qt::TabFocusReason);
+        open.click("nextLesson");
+        QTRY_COMPARE(open.number(), 2);
+        QTRY_VERIFY(open.find<QPushButton>("lesson2")->hasFocus());
+    }
+
     // Views that only a lesson shows leave with it, and so does the player of steps that a lesson has not.
     void noTabsAreLeftBehind() {
         Lectern open;

@@ -2,6 +2,9 @@
 #include <QtTest>
 
 #include "app/window/actions/window_actions.h"
+#include "app/window/canvas/pane_frame.h"
+#include "app/window/canvas/pane_header.h"
+#include "app/window/canvas/view_canvas.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/window/panels/status_line.h"
@@ -43,6 +46,24 @@ private slots:
             "Close all");
         open.settle();
         QVERIFY(open.window.statusLine()->text().contains("needle-1k.h5"));
+    }
+
+    // By the keyboard: the button goes with its pane, and the next key belongs to a pane, not to the window's first
+    // control.
+    void closingAPaneGivesTheFocusToTheActiveOne() {
+        OpenWindow open;
+        PaneFrame* last = open.window.findChildren<PaneFrame*>().back();
+        QToolButton* close = nullptr;
+        for (QToolButton* button : last->header()->findChildren<QToolButton*>())
+            if (button->accessibleName() == "Remove this pane") close = button;
+        QVERIFY(close);
+        close->setFocus(Qt::TabFocusReason);
+        QTest::keyClick(close, Qt::Key_Space);
+        open.settle();
+        QCOMPARE(open.bench.session().panes.size(), std::size_t{2});
+        const QWidget* focused = open.window.focusWidget();
+        const auto panes = open.window.findChildren<PaneFrame*>();
+        QVERIFY(focused && panes[open.bench.session().activePane]->canvas()->isAncestorOf(focused));
     }
 
     void whatIsSaidLiesOverThePanels() {

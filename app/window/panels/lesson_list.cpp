@@ -18,6 +18,8 @@ constexpr const char* kAnsweredKey = "lessons/answered";
 /// Titles of the lessons whose answers the reader has seen.
 QStringList answeredLessons() { return QSettings().value(kAnsweredKey).toStringList(); }
 
+QString rowName(const LessonFile& file) { return QString("lesson%1").arg(file.lesson.number); }
+
 } // namespace
 
 void markAnswered(const Lesson& lesson) {
@@ -45,7 +47,10 @@ void LessonList::refresh() {
     if (shown == m_shown && m_rows->count() > 0) return;
     m_shown = shown;
     const QWidget* focused = focusWidget();
-    const QString focusedRow = focused && focused->hasFocus() ? focused->objectName() : QString();
+    QString focusedRow = focused && focused->hasFocus() ? focused->objectName() : QString();
+    const std::string opened = open ? open->path : "";
+    if (!focusedRow.isEmpty() && open && opened != m_opened) focusedRow = rowName(*open); // as Page Down opens one
+    m_opened = opened;
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         item->widget()->setObjectName({}); // the new row takes this name
         discard(item->widget());
@@ -70,7 +75,7 @@ void LessonList::refresh() {
 
 QWidget* LessonList::rowOf(const LessonFile& file, bool open, bool answered) {
     auto* row = new QPushButton(this);
-    row->setObjectName(QString("lesson%1").arg(file.lesson.number));
+    row->setObjectName(rowName(file));
     row->setProperty("look", "row");
     row->setProperty("chosen", open);
     row->setFixedHeight(px(28));

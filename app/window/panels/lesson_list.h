@@ -26,7 +26,7 @@ private:
     Workbench& m_workbench;
     const std::vector<LessonFile>& m_lessons;
     QVBoxLayout* m_rows = nullptr;
-    std::string m_shown;
+    std::string m_shown, m_opened; ///< as drawn: lessons and their states; path of the open one
 };
 
 /// The reader has seen the lesson's answer; kept in the settings.
