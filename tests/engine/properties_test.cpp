@@ -110,6 +110,26 @@ private slots:
         QCOMPARE(axes.explainedVariance, (std::vector<double>{0, 0, 0}));
     }
 
+    // The keys lie on a line or in a plane of 64 dimensions, so the axes beyond explain nothing.
+    void axesOfFewDimensionsExplainAll() {
+        const auto spread = randomBlock(75, 1, 40, 2).numbers;
+        for (const int rank : {1, 2})
+            for (const int rows : {2, 3, 40}) {
+                std::vector<float> keys(static_cast<std::size_t>(rows) * 64);
+                for (int row = 0; row < rows; ++row)
+                    for (int c = 0; c < 64; ++c)
+                        keys[static_cast<std::size_t>(64 * row + c)] =
+                            spread[static_cast<std::size_t>(2 * row + (c + c / 7) % rank)] *
+                            static_cast<float>(1 + c % 5);
+                const PrincipalAxes axes =
+                    m_engine->principalAxes(m_engine->upload({Shape{1, rows, 64}, keys}), 0, 4, {});
+                const auto& shares = axes.explainedVariance;
+                const double within = rank == 1 ? shares[0] : shares[0] + shares[1];
+                QVERIFY2(std::abs(within - 1) < 1e-9, qPrintable(QString("rank %1, %2 rows").arg(rank).arg(rows)));
+                QVERIFY(shares[2] < 1e-9 && shares[3] < 1e-9);
+            }
+    }
+
     void projectionMeasuresAlongTheAxes() {
         naive::Block keys = randomBlock(74, 1, 800, 32);
         for (std::size_t i = 0; i < keys.numbers.size(); ++i) keys.numbers[i] *= 1 + static_cast<float>(i % 32);

@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
+#include <stdexcept>
+#include <utility>
 
 namespace kvscope::cpu {
 
@@ -39,18 +42,37 @@ Eigenpairs allPairs(const Eigen::MatrixXd& symmetric, int count) {
     return {all.values.reverse().head(count), all.vectors.rowwise().reverse().leftCols(count)};
 }
 
-/// Lanczos for a few eigenpairs of many; the full solver where the matrix is small or zero or Lanczos does not
-/// converge.
-Eigenpairs leadingPairs(const Eigen::MatrixXd& symmetric, int count) {
-    const auto d = static_cast<int>(symmetric.rows());
-    const int subspace = std::max(2 * count + 1, 20);
-    if (subspace >= d || symmetric.trace() <= 0) return allPairs(symmetric, count);
+/// Whether the pairs are eigenpairs of the matrix with unit vectors, up to rounding.
+bool arePairsOf(const Eigen::MatrixXd& symmetric, const Eigenpairs& pairs) {
+    const double tolerance = 1e-9 * symmetric.trace();
+    const Eigen::MatrixXd residual = symmetric * pairs.vectors - pairs.vectors * pairs.values.asDiagonal();
+    const Eigen::Index count = pairs.values.size();
+    return residual.cwiseAbs().maxCoeff() <= tolerance && // false for NaN
+           (pairs.vectors.transpose() * pairs.vectors).isApprox(Eigen::MatrixXd::Identity(count, count), 1e-9);
+}
+
+/// Lanczos for a few eigenpairs of many. Nothing where it fails, as it does for matrices of low rank: the Krylov space
+/// is exhausted, and Spectra throws, does not converge, or returns numbers that are no eigenvalues.
+std::optional<Eigenpairs> lanczosPairs(const Eigen::MatrixXd& symmetric, int count, int subspace) {
     Spectra::DenseSymMatProd<double> product(symmetric);
     Spectra::SymEigsSolver<Spectra::DenseSymMatProd<double>> solver(product, count, subspace);
-    solver.init(); // Spectra's own fixed starting vector: the same axes every time
-    solver.compute(Spectra::SortRule::LargestAlge, 1000, 1e-13);
-    if (solver.info() != Spectra::CompInfo::Successful) return allPairs(symmetric, count);
-    return {solver.eigenvalues(), solver.eigenvectors()};
+    try {
+        solver.init(); // Spectra's own fixed starting vector: the same axes every time
+        solver.compute(Spectra::SortRule::LargestAlge, 1000, 1e-13);
+    } catch (const std::runtime_error&) { // of its tridiagonal solver
+        return {};
+    }
+    if (solver.info() != Spectra::CompInfo::Successful) return {};
+    Eigenpairs pairs{solver.eigenvalues(), solver.eigenvectors()};
+    return arePairsOf(symmetric, pairs) ? std::optional(std::move(pairs)) : std::nullopt;
+}
+
+/// By Lanczos; by the full solver where the matrix is small or zero or Lanczos fails.
+Eigenpairs leadingPairs(const Eigen::MatrixXd& symmetric, int count) {
+    const int subspace = std::max(2 * count + 1, 20);
+    if (subspace < symmetric.rows() && symmetric.trace() > 0)
+        if (auto pairs = lanczosPairs(symmetric, count, subspace)) return *std::move(pairs);
+    return allPairs(symmetric, count);
 }
 
 /// The sign of an eigenvector is arbitrary; here its largest absolute entry (ties: the first) is positive.
