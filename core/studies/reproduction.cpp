@@ -154,12 +154,27 @@ void checkQueries(ReproductionResult& result, const Reproduction& reproduction, 
     }
 }
 
+/// "budget: 0.25 of the tokens before the cut"; empty where the horizontal axis shows the budgets.
+std::string budgetsBesideAxis(const Reproduction& reproduction) {
+    if (reproduction.axis == ReproductionAxis::Retention || reproduction.axis == ReproductionAxis::Memory) return {};
+    std::vector<std::string> words;
+    for (const std::string& text : reproduction.budgets) {
+        const Budget budget = Budget::parse(text);
+        words.push_back(budget.unit == Budget::Unit::Fraction ? text : fmt::format("{} tokens", budget.value));
+    }
+    if (words.empty()) return {};
+    return fmt::format("budget: {} of the tokens before the cut{}", fmt::join(words, ", "),
+                       reproduction.exactFirst > 0 ? fmt::format(", the first {} left out", reproduction.exactFirst)
+                                                   : "");
+}
+
 /// Notes on the data and parameters behind the numbers.
 void describe(ReproductionResult& result, const Reproduction& reproduction, const SweepRequest& request) {
     for (const ReproducedSeries& series : result.series)
         if (series.law) result.notes.push_back(lawText(series, reproduction.powers));
     addRunNotes(result);
     for (const PolicySpec& spec : request.policies) result.notes.push_back("policy: " + spec.text());
+    if (const std::string budgets = budgetsBesideAxis(reproduction); !budgets.empty()) result.notes.push_back(budgets);
     if (!reproduction.reference.empty())
         result.notes.push_back(
             fmt::format("overlap with the lists of {}={}, everything else the same; two random lists of share r "
