@@ -171,6 +171,10 @@ const Budget& askedBudget(const RunResult& result) {
     return result.calibrated ? result.calibrated->asked : result.request.budget;
 }
 
+bool takesBudget(const RunResult& result) {
+    return result.request.recorded || policyById(result.request.policy.policy).card().usesBudget;
+}
+
 const std::vector<double>& proxyBudgetGrid() {
     static const std::vector<double> grid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
     return grid;

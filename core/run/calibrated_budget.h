@@ -11,6 +11,8 @@ CalibratedBudget calibratedBudget(const LayerRunner& runner, const RunRequest& r
 
 /// The budget that the user asked for: the quality if it was one.
 const Budget& askedBudget(const RunResult& result);
+/// False for a policy whose parameters alone decide how much is kept; its result's `requested` is all tokens.
+bool takesBudget(const RunResult& result);
 
 /// Attention-output fidelity as a proxy for the model's losses: on a grid of retentions, y = 1 - relative output error
 /// (BalanceKV B.1; mean over query heads, then over the capture's layers; at least 1e-6). Each y stands at the

@@ -70,6 +70,19 @@ private slots:
         QCOMPARE(picture(program, "a.svg"), picture(program, "b.svg"));
     }
 
+    /// SnapKV would refuse where no query before the cut was captured.
+    void aCaptureOpensWithPoliciesThatRunOnIt() {
+        const auto policies = [](const char* name) {
+            const auto capture = openCapture(kvscope::testing::sourceDir() + "/sample_data/" + name);
+            QStringList ids;
+            for (const SessionPane& pane : firstSession(*capture).panes)
+                ids << QString::fromStdString(pane.policy.policy);
+            return ids;
+        };
+        QCOMPARE(policies("needle-1k.h5"), QStringList({"keydiff", "snapkv", "streaming_llm"}));
+        QCOMPARE(policies("story-2k.h5"), QStringList({"keydiff", "key_norm", "streaming_llm"}));
+    }
+
     void aSessionDrawsWhatItsOptionsSay() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());

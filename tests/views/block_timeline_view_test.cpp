@@ -170,8 +170,19 @@ private slots:
         QCOMPARE(facts.settingChange->values,
                  (std::vector<std::pair<std::string, std::string>>{{"prompt_block", "128"}}));
         const std::string finding = viewById("block_timeline").finding(input, options);
-        QVERIFY2(finding.find(" at once, ") != std::string::npos && finding.find("blocks of 16") != std::string::npos,
+        QVERIFY2(finding.find(" at once and ") != std::string::npos &&
+                     finding.find("blocks of 16") != std::string::npos,
                  finding.c_str());
+        const auto findingOf = [&](double atOnce, double small, double large) {
+            BlockTimelineData made = *data;
+            made.sizes = {{0, atOnce, 1}, {16, small, 1}, {32, large, 1}};
+            ViewInput other = input;
+            other.data.value = std::make_shared<const BlockTimelineData>(std::move(made));
+            return QString::fromStdString(viewById("block_timeline").finding(other, options));
+        };
+        QVERIFY(findingOf(0.1, 0.2, 0.3).endsWith("; least at once"));
+        QVERIFY(findingOf(0.3, 0.2, 0.1).endsWith("; least, 0.1, in blocks of 32"));
+        QVERIFY(findingOf(0.2, 0.2, 0.3).endsWith("chosen at once)"));
         QVERIFY(viewById("block_timeline")
                     .finding(inputFor(viewById("block_timeline"), {"exact"}, options), options)
                     .find("Choose a policy with a prompt block") != std::string::npos);

@@ -95,7 +95,7 @@ private slots:
             v.forExport = true;
             const Scene scene = m_view.buildScene(input, optionsOf(m_view), v);
             const auto texts = scene_checks::textsOf(scene);
-            for (const char* word : {"kept 100", "evicted 895", "prot", "needle", "PC 1", "PC 2", "layer 3"})
+            for (const char* word : {"kept 68", "evicted 895", "prot", "needle", "PC 1", "PC 2", "layer 3"})
                 QVERIFY2(std::any_of(texts.begin(), texts.end(), [&](auto& t) { return t.find(word) == 0; }),
                          qPrintable(QString("%1 px: %2").arg(size.width()).arg(word)));
             QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());

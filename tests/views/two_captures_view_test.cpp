@@ -149,6 +149,12 @@ private slots:
         QVERIFY(findingOf(0.5, 0.25, 0, 0)
                     .startsWith("B SnapKV is best on needle-1k.h5, the best are equal on "
                                 "records-2k.h5; A KeyDiff differs most"));
+        TwoCapturesData ofKeys = handMade();
+        ofKeys.ofPane = false;
+        ofKeys.what = "Key norm";
+        ViewInput keys = handMadeInput();
+        keys.data.value = std::make_shared<const TwoCapturesData>(ofKeys);
+        QVERIFY(QString::fromStdString(m_view.finding(keys, m_options)).startsWith("Key norm "));
         const ViewTable table = m_view.table(handMadeInput(), m_options);
         QCOMPARE(table.rowCount, std::int64_t{2 * 9 + 1});
         QCOMPARE(table.cell(0, 5), std::string("0.125"));

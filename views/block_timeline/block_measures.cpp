@@ -121,14 +121,18 @@ std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
 
 std::string sizesFinding(const BlockTimelineData& data, const PaneData& pane) {
     if (data.sizes.size() < 2) return "Running the policy with one block size after the other…";
-    const auto best = std::min_element(data.sizes.begin() + 1, data.sizes.end(),
-                                       [](const auto& a, const auto& b) { return a.error < b.error; });
+    const auto best = std::ranges::min_element(data.sizes, {}, &BlockTimelineData::BlockSize::error);
     const auto& smallest = data.sizes[1];
-    return fmt::format("{} errs by {} at once, {} in blocks of {} (Jaccard {} with the tokens chosen at once) and "
-                       "least, {}, in blocks of {}",
+    const std::string least = formatShort(best->error); // sizes whose error reads the same are not told apart
+    const bool isTied =
+        std::ranges::count_if(data.sizes, [&](const auto& size) { return formatShort(size.error) == least; }) > 1;
+    return fmt::format("{} errs by {} at once and {} in blocks of {} (Jaccard {} with the tokens chosen at once){}",
                        letteredName(pane), formatShort(data.sizes.front().error), formatShort(smallest.error),
-                       formatCount(smallest.block), formatFixed(smallest.overlap, 2), formatShort(best->error),
-                       formatCount(best->block));
+                       formatCount(smallest.block), formatFixed(smallest.overlap, 2),
+                       isTied ? ""
+                       : best == data.sizes.begin()
+                           ? "; least at once"
+                           : fmt::format("; least, {}, in blocks of {}", least, formatCount(best->block)));
 }
 
 void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor) {

@@ -74,7 +74,8 @@ enum class SeriesNames { List, Legend };
 
 /// " (context other-book.h5)" where the one context of the points is another than the open one; else empty.
 std::string contextBehind(const CalibrationSeries& series);
-/// "B SnapKV (proxy)"; for another context its name instead of the policy's; with a dagger where there are notes.
+/// "B SnapKV (proxy)", "B SnapKV (measured live)"; for another context its name instead of the policy's; with a dagger
+/// where there are notes.
 std::string nameOf(const CalibrationSeries& series);
 /// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);

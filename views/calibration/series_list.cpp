@@ -139,7 +139,9 @@ std::string contextBehind(const CalibrationSeries& series) {
     return series.foreign ? fmt::format(" (context {})", series.context) : std::string();
 }
 
-std::string nameOf(const CalibrationSeries& series) { return plainName(series) + (series.proxy ? " (proxy)" : ""); }
+std::string nameOf(const CalibrationSeries& series) {
+    return plainName(series) + (series.proxy || series.live ? " (" + kindOf(series) + ")" : "");
+}
 
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     const std::string residual = residualText(data, series, options);

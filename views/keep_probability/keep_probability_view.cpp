@@ -130,7 +130,12 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
         legend.front().label =
             letteredName(data) + (data.replayed ? ", replayed: one drawing" : ", the same for every seed");
     else
-        legend.push_back({"mean of " + formatCounted(width, "neighbour"), Marker::Square, identity, {}, 3, true});
+        legend.push_back({width == 1 ? "each token" : fmt::format("mean of {} neighbours", width),
+                          Marker::Square,
+                          identity,
+                          {},
+                          3,
+                          true});
     const double share = expectedCount(data) / static_cast<double>(data.visible);
     legend.push_back(lineEntry("kept on average " + formatPercent(share), {theme.text2, 1, {5, 3}}));
     if (strideOf(data) > 1) legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", strideOf(data))));

@@ -29,7 +29,7 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     marks.tinted = options.flag("tint") && !marks.category.empty();
     marks.evictedTotal = std::ranges::count(marks.states, TokenState::Evicted);
     marks.protectedTotal = std::ranges::count(marks.states, TokenState::Protected);
-    marks.keptTotal = std::ranges::count(marks.states, TokenState::Kept) + marks.protectedTotal;
+    marks.keptTotal = std::ranges::count(marks.states, TokenState::Kept);
     return marks;
 }
 

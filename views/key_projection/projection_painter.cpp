@@ -71,7 +71,7 @@ public:
     void drawClouds() {
         if (!m_marks.shade.empty() || !m_marks.category.empty()) return drawShaded();
         GatheredMarks kept, guarded, evicted, later;
-        kept.reserve(m_marks.keptTotal - m_marks.protectedTotal);
+        kept.reserve(m_marks.keptTotal);
         if (!m_marks.retainedOnly && !m_marks.crowd.density)
             evicted.reserve(m_marks.evictedTotal / m_marks.crowd.stride + 1);
         std::int64_t evictedSeen = 0;

@@ -127,18 +127,19 @@ public:
         const LeverageChoice choice = leverageChoice(input);
         const LeverageData& data = *choice.data;
         const auto n = static_cast<double>(data.exact.scores.size());
+        const char* centred = data.centred ? "centred " : "";
         if (choice.budget == 0)
-            return fmt::format("The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank,
-                               formatShort(data.exact.sum / n),
+            return fmt::format("The {}keys have rank {}: the mean leverage is {}, the largest {}", centred,
+                               data.exact.rank, formatShort(data.exact.sum / n),
                                formatShort(data.exact.scores[data.exact.order.front()]));
         const std::string whose = data.pane ? fmt::format(", pane {}'s k,", data.pane) : "",
                           exact = data.columns >= data.keyDim ? ": as wide as a key it is exact" : "";
-        return fmt::format("The best {} of {} ({}) {} {} of the leverage; a sketch of {} of {} columns{} picks "
+        return fmt::format("The best {} of {} ({}) {} {} of the {}leverage; a sketch of {} of {} columns{} picks "
                            "{} of them{}",
                            formatCount(choice.budget), formatCounted(std::llround(n), "token"),
                            formatPercent(static_cast<double>(choice.budget) / n), choice.budget == 1 ? "holds" : "hold",
-                           formatPercent(choice.shareOfBest(choice.budget)), data.columns, data.keyDim, whose,
-                           formatPercent(choice.overlap()), exact);
+                           formatPercent(choice.shareOfBest(choice.budget)), data.centred ? "centred keys’ " : "",
+                           data.columns, data.keyDim, whose, formatPercent(choice.overlap()), exact);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

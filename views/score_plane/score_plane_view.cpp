@@ -164,9 +164,10 @@ public:
         const ScorePlane plane = scorePlaneOf(input);
         const Deciders deciders = decidersOf(plane);
         if (deciders.kept == 0) return "No token is kept for its scores: protection fills the budget";
-        const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
-                          : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
-                                                                       : "Both weigh alike";
+        const auto leads = [](std::int64_t a, std::int64_t b) { return 10 * a > 11 * b; }; // by a tenth
+        const char* who = leads(deciders.byAttention, deciders.byLeverage)   ? "Attention decides"
+                          : leads(deciders.byLeverage, deciders.byAttention) ? "Leverage decides"
+                                                                             : "Both weigh about alike";
         return fmt::format("{}: of {} kept by score, {} would be by attention alone, {} by leverage alone, {} by "
                            "each of them (λ = {})",
                            who, formatCounted(deciders.kept, "token"), formatCount(deciders.byAttention),

@@ -34,6 +34,7 @@ struct TwoCapturesData : ViewData {
     };
     Side first, second;
     std::string what, unit; ///< "Attention-output error", "nat"
+    bool ofPane = true;     ///< false: the measure is the layer's, whatever a policy keeps
     bool perQueryHead = true, higherIsBetter = false, takesNoSide = false;
     std::vector<Pane> panes;
 };

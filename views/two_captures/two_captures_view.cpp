@@ -273,15 +273,18 @@ public:
             if (!most || std::abs(differenceOf(pane)) > std::abs(differenceOf(*most))) most = &pane;
         }
         if (!most) return "No policy has a number on both captures" + remarksOf(*data);
+        const std::string numbers =
+            fmt::format("{} {}{} on {}, {} on {} ({}){}", data->ofPane ? uncapitalised(data->what) : data->what,
+                        formatShort(most->first), unitBehind(data->unit), data->first.name, formatShort(most->second),
+                        data->second.name, signedText(differenceOf(*most)), remarksOf(*data));
+        if (!data->ofPane) return numbers;
         std::string words;
         if (!data->takesNoSide && data->panes.size() > 1) words = bestWords(*data, *best, *bestSecond);
         if (differenceOf(*most) == 0)
             return fmt::format("{}{} pane's {} differs{}", words, words.empty() ? "No" : "no",
                                uncapitalised(data->what), remarksOf(*data));
-        return fmt::format("{}{} differs most: {} {}{} on {}, {} on {} ({}){}", words, letteredName(*most),
-                           uncapitalised(data->what), formatShort(most->first), unitBehind(data->unit),
-                           data->first.name, formatShort(most->second), data->second.name,
-                           signedText(differenceOf(*most)), remarksOf(*data));
+        return fmt::format("{}{}{}: {}", words, letteredName(*most), data->panes.size() > 1 ? " differs most" : "",
+                           numbers);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

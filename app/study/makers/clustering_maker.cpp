@@ -100,8 +100,10 @@ private:
             return;
         }
         RunRequest run = paneRun();
-        if (!isOf(run, PolicyFamily::Centres))
+        if (!isOf(run, PolicyFamily::Centres)) {
             run = request.loggedRun(PolicySpec::parse(firstOf(PolicyFamily::Centres)));
+            run.policy.values.setText("recent", "0"); // every token counts
+        }
         run.policy.values.reset("prompt_block");
         run.policy.values.reset("decode_tokens");
         const std::int64_t budget =

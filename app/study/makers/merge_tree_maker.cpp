@@ -59,10 +59,10 @@ std::int64_t findQuery(MergeTreeData& data, const ViewDataRequest& request, std:
     }
     const std::int64_t token = wanted < 0 ? data.stream->tokens - 1 : wanted;
     if (token < first || token >= n) {
-        data.whyNoQuery =
-            layer.queryCount == 0
-                ? "no queries were captured"
-                : fmt::format("the query of token {} was not captured (the last {} were)", token, layer.queryCount);
+        data.whyNoQuery = layer.queryCount == 0 ? "no queries were captured"
+                          : token >= n          ? fmt::format("there is no token {}: the prompt has {}", token, n)
+                                       : fmt::format("the query of token {} was not captured (the last {} were)", token,
+                                                     layer.queryCount);
         return -1;
     }
     data.query = static_cast<TokenIndex>(token);

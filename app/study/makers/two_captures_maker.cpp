@@ -32,6 +32,7 @@ public:
         m_data.unit = m_measure.unit;
         m_data.perQueryHead = m_measure.shape != MeasureShape::PerKvHead;
         m_data.higherIsBetter = higherWins(m_measure);
+        m_data.ofPane = m_measure.subject == MeasureSubject::KeptTokens;
         m_data.takesNoSide = m_measure.better == MeasureDirection::Neither;
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane) addPane(pane);
         return std::make_shared<const TwoCapturesData>(std::move(m_data));
@@ -68,10 +69,22 @@ private:
         return layers;
     }
 
+    /// Errors say which capture refuses.
+    std::shared_ptr<const RunResult> runOn(const TwoCapturesData::Side& side, const RunRequest& run,
+                                           const Checkpoint& part) const {
+        try {
+            return runner.run(run, part);
+        } catch (const Error& error) {
+            Error::Parts parts = error.parts();
+            parts.sentence = side.name + ": " + parts.sentence;
+            throw Error(std::move(parts));
+        }
+    }
+
     void addLayer(Pane& pane, std::pair<RunRequest, RunRequest> runs, LayerIndex layer, const Checkpoint& part) {
         runs.first.layer = runs.second.layer = layer;
-        const auto first = runner.run(runs.first, part.part(0, 0.4)),
-                   second = runner.run(runs.second, part.part(0.4, 0.8));
+        const auto first = runOn(m_data.first, runs.first, part.part(0, 0.4)),
+                   second = runOn(m_data.second, runs.second, part.part(0.4, 0.8));
         const std::vector<double> a = headValues(runner, *first, m_measure, part.part(0.8, 0.9)),
                                   b = headValues(runner, *second, m_measure, part.part(0.9, 1));
         for (std::size_t head = 0; head < a.size() && head < b.size(); ++head)

@@ -74,6 +74,8 @@ void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& r
         data.whyNone = fmt::format("Sinks and recents take the whole budget of {}: nothing was balanced. Choose "
                                    "a larger budget, or fewer sinks and recents.",
                                    formatCounted(result.requested, "token"));
+    else if (result.request.policy.values.integer("rounds") == 0)
+        data.whyNone = "With 0 rounds nothing is balanced. Choose more rounds, or −1 for as many as the budget needs.";
     else
         data.whyNone = "The budget holds every token: nothing is balanced. Choose a smaller budget.";
 }

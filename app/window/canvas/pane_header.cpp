@@ -7,6 +7,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/run/calibrated_budget.h"
 #include "core/run/head_means.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
@@ -160,9 +161,9 @@ void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head
     }
     m_realised->setText(
         tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(result.visible))));
-    m_realised->setToolTip(tr("Asked for: %1; kept: %2")
-                               .arg(fromUtf8(formatBudget(result.requested, result.visible)),
-                                    fromUtf8(formatBudget(kept, result.visible))));
+    const QString asks = takesBudget(result) ? fromUtf8(formatBudget(result.requested, result.visible))
+                                             : tr("nothing, the policy takes no budget");
+    m_realised->setToolTip(tr("Asked for: %1; kept: %2").arg(asks, fromUtf8(formatBudget(kept, result.visible))));
 }
 
 void PaneHeader::resizeEvent(QResizeEvent* event) {

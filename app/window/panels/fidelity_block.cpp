@@ -7,6 +7,7 @@
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
+#include "core/run/calibrated_budget.h"
 #include "core/run/head_means.h"
 #include "core/run/stored_rows.h"
 #include "views/common/view_facts.h"
@@ -83,7 +84,7 @@ QWidget* FidelityBlock::buildWarning() {
 QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& input) const {
     const RunResult& result = *pane.measured;
     const auto head = static_cast<std::size_t>(input.kvHead.value);
-    if (head >= result.selection.heads.size() ||
+    if (head >= result.selection.heads.size() || !takesBudget(result) ||
         !result.selection.heads[head].queryHeads.empty()) // a union of query heads' sets has another size
         return {};
     const std::int64_t kept = std::ssize(result.selection.heads[head].kept);
@@ -102,7 +103,8 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
                                        : tr("no evaluation query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
-        facts.emplace_back(tr("Budget"), fromUtf8(formatBudget(result.requested, result.visible)));
+        facts.emplace_back(tr("Budget"), takesBudget(result) ? fromUtf8(formatBudget(result.requested, result.visible))
+                                                             : tr("not used"));
         facts.emplace_back(tr("Kept"), fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));
         if (const auto stored = storedOtherwise(result, input.kvHead))
             facts.emplace_back(tr("Stored, as tokens"), fromUtf8(formatBudget(std::llround(*stored), result.visible)));

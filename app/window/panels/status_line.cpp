@@ -5,6 +5,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/run/calibrated_budget.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
@@ -106,8 +107,9 @@ void StatusLine::refresh() {
         left.last() =
             QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
         if (pane->result && !pane->outdated) { // an older result is not of the policy that is named
-            left.last() +=
-                QString(" · N %1").arg(fromUtf8(formatBudget(pane->result->requested, pane->result->visible)));
+            if (takesBudget(*pane->result))
+                left.last() +=
+                    QString(" · N %1").arg(fromUtf8(formatBudget(pane->result->requested, pane->result->visible)));
             const StageTimes& times = pane->result->times;
             right +=
                 tr("features%1 %2 · select %3")
