@@ -322,6 +322,20 @@ private slots:
                 QVERIFY(head.storedKeys + head.storedValues > budget); // not a needlessly coarse radius
             }
         }
+        for (const std::int64_t dv : {2, 4, 24}) { // a value is shorter or longer than a key of 8
+            TestLayer other = layer;
+            other.values = {{2, 300, dv}, std::vector<float>(static_cast<std::size_t>(600 * dv), 1)};
+            for (std::size_t i = 0; i < other.values.data.size(); i += 3) other.values.data[i] = -0.5F;
+            const RowSelection chosen = m_bench.select("subgen:searched,cluster_slots=2,value_slots=10", other, 100);
+            for (const RowWeights& head : chosen.weights) {
+                const std::int64_t stored = head.storedKeys * 8 + head.storedValues * dv;
+                QVERIFY2(stored <= 100 * (8 + dv) && stored > 70 * (8 + dv), qPrintable(QString::number(dv)));
+            }
+            const auto tokens = double(chosen.weights[0].storedKeys + chosen.weights[1].storedKeys) * 8 +
+                                double(chosen.weights[0].storedValues + chosen.weights[1].storedValues) * double(dv);
+            const QString said = QString("stores what %1 tokens").arg(tokens / 2 / double(8 + dv), 0, 'f', 1);
+            QVERIFY2(QString::fromStdString(chosen.notes.at(0)).contains(said), chosen.notes.at(0).c_str());
+        }
         const auto told = [&](const std::string& number, std::int64_t budget) {
             return errorMessage([&] { (void)m_bench.select("subgen:searched," + number, layer, budget); });
         };

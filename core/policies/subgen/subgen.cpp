@@ -264,17 +264,19 @@ public:
             }
         }
         if (input.recordSteps) selection.steps = std::move(log);
-        selection.notes = storageNotes(selection, values, least, most, count);
+        selection.notes = storageNotes(input, selection, values, least, most, count);
         return selection;
     }
 
 private:
-    static std::vector<std::string> storageNotes(const RowSelection& selection, const ParameterValues& values,
-                                                 std::int64_t least, std::int64_t most, std::int64_t count) {
-        double stored = 0;
+    static std::vector<std::string> storageNotes(const PolicyInput& input, const RowSelection& selection,
+                                                 const ParameterValues& values, std::int64_t least, std::int64_t most,
+                                                 std::int64_t count) {
+        const auto d = static_cast<double>(input.keys.size(2)), dv = static_cast<double>(input.values.size(2));
+        double numbers = 0;
         for (const RowWeights& head : selection.weights)
-            stored += static_cast<double>(head.storedKeys + head.storedValues) / 2;
-        stored /= static_cast<double>(selection.weights.size());
+            numbers += static_cast<double>(head.storedKeys) * d + static_cast<double>(head.storedValues) * dv;
+        const double stored = numbers / (d + dv) / static_cast<double>(selection.weights.size());
         const bool searched = values.choice("delta_rule") == "budget";
         const std::string range = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
         const std::string clusters = range + (most == 1 ? " cluster" : " clusters");

@@ -51,24 +51,36 @@ std::vector<double> squaredDistances(const float* rows, std::int64_t count, std:
     return squares;
 }
 
-/// The remedy when `count` of `rows` tokens have no room for one cluster of t slots.
-std::string remedyOf(std::int64_t count, std::int64_t rows, std::int64_t t, std::int64_t s) {
-    const std::int64_t needed = s + (t + 2) / 2;
-    const bool values = t + 3 <= 2 * count, clusters = s + 1 <= count; // lowering this one alone to 1 suffices
-    std::string remedy = values     ? "Lower value_slots"
-                         : clusters ? "Lower cluster_slots"
-                                    : "Lower value_slots and cluster_slots";
-    if (count < 2) remedy += " and keep at least 2 tokens";
-    return needed > rows ? remedy : remedy + fmt::format(", or keep at least {} tokens", needed);
+/// Keys that `tokens` tokens, a key of d and a value of dv numbers each, have room for.
+std::int64_t keysInPlaceOf(std::int64_t tokens, const PolicyInput& input) {
+    const std::int64_t d = input.keys.size(2), dv = input.values.size(2);
+    return std::max<std::int64_t>(0, tokens) * (d + dv) / d;
 }
 
-std::int64_t clustersThatFit(const ParameterValues& values, std::int64_t count, std::int64_t rows) {
+/// The remedy when `count` tokens have no room for one cluster of t slots beside s value slots.
+std::string remedyOf(const PolicyInput& input, std::int64_t count, std::int64_t t, std::int64_t s) {
+    const auto hasRoom = [&](std::int64_t tokens, std::int64_t slots, std::int64_t valueSlots) {
+        return keysInPlaceOf(tokens - valueSlots, input) >= slots + 1;
+    };
+    std::string remedy = hasRoom(count, t, 1)   ? "Lower value_slots" // this one alone to 1 suffices
+                         : hasRoom(count, 1, s) ? "Lower cluster_slots"
+                                                : "Lower value_slots and cluster_slots";
+    std::int64_t least = 1, needed = s;
+    while (!hasRoom(least, 1, 1)) ++least;
+    while (!hasRoom(needed, t, s)) ++needed;
+    if (count < least) remedy += fmt::format(" and keep at least {} tokens", least);
+    return needed > input.rowCount() ? remedy : remedy + fmt::format(", or keep at least {} tokens", needed);
+}
+
+/// The most clusters that a budget of `count` tokens has room for: m (t + 1) keys and s pairs.
+std::int64_t clustersThatFit(const PolicyInput& input, const ParameterValues& values, std::int64_t count) {
     const std::int64_t t = values.integer("cluster_slots"), s = values.integer("value_slots");
-    if (2 * count - 2 * s < t + 1)
+    const std::int64_t clusters = keysInPlaceOf(count - s, input) / (t + 1);
+    if (clusters == 0)
         throw Error({fmt::format("{} token{} cannot store {} value slot{} and one cluster of {}", count,
                                  count == 1 ? "" : "s", s, s == 1 ? "" : "s", t),
-                     "budget", remedyOf(count, rows, t, s)});
-    return (2 * count - 2 * s) / (t + 1);
+                     "budget", remedyOf(input, count, t, s)});
+    return clusters;
 }
 
 SubgenClusters searchRadii(const PolicyInput& input, std::int64_t most) {
@@ -120,7 +132,7 @@ std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, 
 
 SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count) {
     const std::string& rule = values.choice("delta_rule");
-    if (rule == "budget") return searchRadii(input, clustersThatFit(values, count, input.rowCount()));
+    if (rule == "budget") return searchRadii(input, clustersThatFit(input, values, count));
     const auto make = [&] {
         SubgenClusters made;
         made.radii = rule == "given"
