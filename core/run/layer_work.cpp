@@ -72,8 +72,7 @@ void noteWholeLayers(RunResult& result, const CaptureInfo& capture, bool whole) 
     const bool some = std::ranges::any_of(
         capture.layers, [&](const LayerInfo& layer) { return leavesWhole(values, layer.slidingWindow); });
     if (whole)
-        result.notes.push_back(fmt::format("layer {} is left whole (whole_layers={}): the budget is that of the other "
-                                           "layers",
+        result.notes.push_back(fmt::format("layer {} is left whole (whole_layers={}); only the other layers are pruned",
                                            result.request.layer.value, values.choice("whole_layers")));
     else if (!some)
         result.notes.push_back(fmt::format("whole_layers={}: the capture has no such layer, all are pruned",

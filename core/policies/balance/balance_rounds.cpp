@@ -271,8 +271,7 @@ std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSett
         state.halveUntil(target, input.checkpoint.silent());
     for (std::size_t h = 0; h < state.survivors().size(); ++h)
         selection.heads.push_back({{}, static_cast<float>(state.walks().margin(static_cast<std::int64_t>(h)))});
-    if (state.walks().repeats() > 0)
-        selection.notes.push_back(std::to_string(state.walks().repeats()) + " walks failed and were repeated");
+    if (state.walks().repeats() > 0) selection.notes.push_back(repeatedText(state.walks().repeats()));
     return nothing ? std::vector<Survivors>(state.survivors().size()) : std::move(state.survivors());
 }
 

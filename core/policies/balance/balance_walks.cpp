@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t kMostRepeats = 8;
 
 [[noreturn]] void refuse(const PolicyInput& input, std::size_t walks) {
-    throw Error({std::to_string(walks) +
-                     " balancing walks FAIL again and again: |y| exceeds the limit at which p leaves [0, 1]",
+    throw Error({std::to_string(walks) + (walks == 1 ? " balancing walk FAILs" : " balancing walks FAIL") +
+                     " again and again: |y| exceeds the limit at which p leaves [0, 1]",
                  "layer " + std::to_string(input.layer.value),
                  "Choose a larger c (or a smaller gamma), or on_overflow=clip"});
 }
@@ -125,6 +125,11 @@ void BalanceWalks::write(const PlannedWalk& plan, const BalancingWalk& walk, con
         log.imbalance.push_back(imbalance);
     }
     m_log->walks.push_back(std::move(log));
+}
+
+std::string repeatedText(std::int64_t repeats) {
+    return repeats == 1 ? "a walk failed once and was repeated"
+                        : std::to_string(repeats) + " times a walk failed and was repeated";
 }
 
 } // namespace kvscope

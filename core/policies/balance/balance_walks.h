@@ -3,6 +3,7 @@
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/policy.h"
 
+#include <string>
 #include <vector>
 
 namespace kvscope {
@@ -40,5 +41,8 @@ private:
     std::vector<double> m_margins;
     std::int64_t m_repeats = 0;
 };
+
+/// "3 times a walk failed and was repeated".
+std::string repeatedText(std::int64_t repeats);
 
 } // namespace kvscope

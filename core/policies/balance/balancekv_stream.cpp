@@ -114,8 +114,7 @@ public:
                                   "not the budget");
         if (erased > 0)
             selection.notes.push_back(std::to_string(erased) + " buckets of values lie below the erase line");
-        if (stream.repeats > 0)
-            selection.notes.push_back(std::to_string(stream.repeats) + " walks failed and were repeated");
+        if (stream.repeats > 0) selection.notes.push_back(repeatedText(stream.repeats));
         if (log) {
             writeSets(stream, cursor, *log);
             log->stream = std::make_shared<const BalanceStream>(std::move(stream));

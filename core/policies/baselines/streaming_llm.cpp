@@ -53,9 +53,10 @@ public:
     }
 
     std::vector<std::string> notes(const PolicyInput&, const ParameterValues& values) const override {
-        return {reassignsPositions(values)
-                    ? "positions re-assigned inside the cache: kept keys are measured rotated to 0 ... N − 1 (L6)"
-                    : "positions kept: a position gap remains between sinks and recent tokens (L6)"};
+        return {
+            reassignsPositions(values)
+                ? "positions re-assigned inside the cache: kept keys are measured rotated to 0 ... N − 1 (L6)"
+                : "positions kept: where tokens between sinks and recents are evicted, a position gap remains (L6)"};
     }
 };
 
