@@ -256,7 +256,8 @@ std::vector<MeasureEntry> attentionMeasures() {
          denominatorError},
         {{"retained_mass", "Retained attention mass", Mass, "",
           "Σ of p_ji over what j still attends to: kept tokens, all from the cut to j, which nothing evicts, and an "
-          "attention sink. Not 0 where nothing is kept. ‖z − a‖ = (1 − mass) · ‖evicted tokens' output − z‖ where "
+          "attention sink. Behind a cut not 0 where nothing is kept. ‖z − a‖ = (1 − mass) · ‖evicted tokens' output − "
+          "z‖ where "
           "nothing is weighted or moved. Of a weighted list (BalanceKV, SubGen) the tokens whose values are kept.",
           PerQuery, LargerIsBetter},
          retainedMass},

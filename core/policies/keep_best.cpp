@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -142,10 +144,16 @@ RowSelection keepBestJointly(const JointRequest& request) {
         else
             leftOut[head].push_back(entries[i]);
     }
+    std::size_t added = 0;
     for (std::size_t h = 0; h < out.heads.size(); ++h) {
+        const std::size_t before = out.heads[h].kept.size();
         fillPage(out.heads[h], leftOut[h], request.page);
+        added += out.heads[h].kept.size() - before;
         std::ranges::sort(out.heads[h].kept);
     }
+    if (added > 0)
+        out.notes.push_back(
+            fmt::format("filling pages of {} tokens adds {} to the budget, over all KV heads", request.page, added));
     countProtected(out, request.protection, request.total.shape[1]);
     return out;
 }

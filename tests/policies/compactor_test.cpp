@@ -259,6 +259,11 @@ private slots:
             QCOMPARE(all.size(), (some.size() + 31) / 32 * 32);
             QVERIFY(std::includes(all.begin(), all.end(), some.begin(), some.end()));
         }
+        const std::size_t added = keptInAll(paged) - keptInAll(plain);
+        QVERIFY(added > 0);
+        QVERIFY(std::ranges::count(paged.notes, "filling pages of 32 tokens adds " + std::to_string(added) +
+                                                    " to the budget, over all KV heads") == 1);
+        QVERIFY(std::ranges::none_of(plain.notes, [](const auto& note) { return note.starts_with("filling"); }));
     }
 
     // C10: kvpress fails on 12 tokens or fewer and keeps 6 of 13 at a half.

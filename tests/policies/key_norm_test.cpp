@@ -84,6 +84,12 @@ private slots:
         QCOMPARE(keptIn("key_norm,only_above=97@30t", third), std::size_t{97});
         QCOMPARE(keptIn("key_norm,only_above=96@30t", third), std::size_t{30});
         QCOMPARE(keptIn("key_norm:above_2048@30t", third), std::size_t{97});
+        const auto noted = [&](const std::string& spec, const TestLayer& in) { return m_bench.run(spec, in).notes; };
+        QCOMPARE(noted("key_norm:two_layers@30t", layer),
+                 std::vector<std::string>{"layer 0 keeps everything (skip_layers=2)"});
+        QCOMPARE(noted("key_norm,only_above=97@30t", third),
+                 std::vector<std::string>{"97 tokens are all kept (only_above=97)"});
+        QVERIFY(noted("key_norm:two_layers@30t", third).empty() && noted("key_norm,only_above=96@30t", third).empty());
         QVERIFY(errorText([&] {
                     m_bench.run("key_norm,skip_layers=1,prompt_block=16@30t", third);
                 }).contains("skip_layers"));

@@ -5,6 +5,8 @@
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy_run.h"
 
+#include <fmt/format.h>
+
 namespace kvscope {
 
 namespace {
@@ -51,7 +53,22 @@ public:
 
     std::int64_t layerCount(LayerIndex layer, int, std::int64_t rows, const ParameterValues& values,
                             std::int64_t count) const override {
-        return layer.value < values.integer("skip_layers") || rows <= values.integer("only_above") ? rows : count;
+        return whyWhole(layer, rows, values).empty() ? count : rows;
+    }
+
+    std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
+        const std::string why = whyWhole(input.layer, input.rowCount(), values);
+        return why.empty() ? std::vector<std::string>() : std::vector{why};
+    }
+
+private:
+    /// Why the layer keeps everything; empty: it is pruned.
+    static std::string whyWhole(LayerIndex layer, std::int64_t rows, const ParameterValues& values) {
+        const std::int64_t skipped = values.integer("skip_layers"), above = values.integer("only_above");
+        if (layer.value < skipped)
+            return fmt::format("layer {} keeps everything (skip_layers={})", layer.value, skipped);
+        if (rows <= above) return fmt::format("{} tokens are all kept (only_above={})", rows, above);
+        return {};
     }
 };
 

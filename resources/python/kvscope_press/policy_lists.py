@@ -73,17 +73,22 @@ class PolicyLists:
 def policy_lists(capture: pathlib.Path, spec: str) -> PolicyLists:
     """What `spec` keeps of the whole capture (cut none). Errors (CaptureError): the program's own sentence."""
     out = capture.with_suffix(".json")
-    words = [find_program(), "evict", str(capture), "--policy", spec, "--cut", "none", "--scores", "--out", str(out)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"kvscope ended with exit code {done.returncode}"]
-        raise CaptureError(lines[-1].removeprefix("kvscope: "), "--policy")
+    _program("evict", str(capture), "--policy", spec, "--cut", "none", "--scores", "--out", str(out))
     data = json.loads(out.read_text())
     parameters = {name: as_text(value) for name, value in data["parameters"].items()}
     layers: dict[int, list[dict[str, Any]]] = {}
     for head in data["heads"]:
         layers.setdefault(head["layer"], []).append(head)
     return PolicyLists([_choice(layers[index]) for index in sorted(layers)], parameters)
+
+
+def _program(*words: str) -> str:
+    """What `kvscope` prints. Errors (CaptureError): the program's own sentence."""
+    done = subprocess.run([find_program(), *words], capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"kvscope ended with exit code {done.returncode}"]
+        raise CaptureError(lines[-1].removeprefix("kvscope: "), "--policy")
+    return done.stdout
 
 
 def _choice(heads: list[dict[str, Any]]) -> Choice:
@@ -93,7 +98,6 @@ def _choice(heads: list[dict[str, Any]]) -> Choice:
 
 
 def policy_parameters(policy: str) -> list[dict[str, Any]]:
-    """The parameter table of a policy, as `kvscope policies --json` prints it."""
-    done = subprocess.run([find_program(), "policies", "--json"], capture_output=True, text=True)
-    cards = {card["id"]: card for card in json.loads(done.stdout)}
+    """The parameter table of a policy, as `kvscope policies --json` prints it. Errors (CaptureError): as above."""
+    cards = {card["id"]: card for card in json.loads(_program("policies", "--json"))}
     return list(cards[policy]["parameters"]) if policy in cards else []
