@@ -102,9 +102,11 @@ public:
     bool brushing() const { return m_brushing; }
     const OpenedHeads& opened() const { return m_opened; } ///< ViewInput::opened, of the open capture
     void markOpened(bool perQueryHead, int layer, int head);
-    /// Views whose findings give a lesson's answer away and are not shown. Not part of the session either.
-    void withhold(const std::vector<std::string>& views);
+    /// Views whose findings give a lesson's answer away and are not shown; of `pictures` among them, the pictures
+    /// neither. Not part of the session either.
+    void withhold(const std::vector<std::string>& views, const std::vector<std::string>& pictures = {});
     bool isWithheld(const View& view) const;
+    bool isPictureWithheld(const View& view) const;
     const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); } ///< null: not yet
 
 signals:
@@ -152,7 +154,7 @@ private:
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
     OpenedHeads m_opened;
-    std::vector<std::string> m_withheld;
+    std::vector<std::string> m_withheld, m_withheldPictures;
     Scheduler m_scheduler, m_writers, m_engineScheduler; ///< for the open capture; for any; to open an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;

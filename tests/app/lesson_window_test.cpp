@@ -5,6 +5,7 @@
 #include "app/window/panels/parameter_panel.h"
 #include "core/engine/engine.h"
 #include "tests/app/classroom.h"
+#include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
@@ -17,6 +18,7 @@
 #include <QTableView>
 #include <QToolButton>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace kvscope;
@@ -56,11 +58,12 @@ struct Lectern : Classroom {
     }
     QString text(const char* label) const { return find<QLabel>(label)->text(); }
     QRadioButton* choice(int i) const { return find<QRadioButton>(qPrintable(QString("lessonChoice%1").arg(i))); }
-    QString findingOf(const char* view) const {
-        for (ViewDock* dock : window.canvases()->docks())
-            if (dock->canvas()->view().card().id == view) return dock->canvas()->finding();
-        return {};
+    ViewCanvas* canvasOf(const char* view) const {
+        const auto docks = window.canvases()->docks();
+        const auto dock = std::ranges::find(docks, view, [](ViewDock* one) { return one->canvas()->view().card().id; });
+        return dock == docks.end() ? nullptr : (*dock)->canvas();
     }
+    QString findingOf(const char* view) const { return canvasOf(view)->finding(); }
     int number() const { return lessonOf(bench.session())->number; }
     QScrollBar* scrollBar() const {
         return dock("lesson")->findChild<QScrollArea*>("panelScroll")->verticalScrollBar();
@@ -202,6 +205,28 @@ private slots:
         QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
         open.openLesson(kKeydiff);
         QVERIFY(!open.findingOf("attention_map").startsWith("Predict first"));
+    }
+
+    // A picture that answers the question is covered until the answer is shown or a stop shows the picture.
+    void picturesWaitForThePrediction() {
+        Lectern open;
+        open.openLesson(15);
+        const auto isCovered = [&](const char* view) {
+            const Scene& scene = open.canvasOf(view)->canvas()->scene();
+            return scene_checks::hasTextFrom(scene, "Predict first") && scene.items.size() < 4;
+        };
+        QTRY_VERIFY(isCovered("error_difference"));
+        QVERIFY(!isCovered("merge_tree"));
+        open.click("lessonStop0");
+        QTRY_VERIFY(open.settled());
+        QVERIFY(isCovered("error_difference"));
+        open.click("lessonStop3"); // shows it
+        QTRY_VERIFY(!isCovered("error_difference"));
+        open.click("lessonStop0");
+        QTRY_VERIFY(isCovered("error_difference"));
+        open.predict(2);
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
+        QTRY_VERIFY(!isCovered("error_difference"));
     }
 
     // At a stop that shows another case the answer leads back to the question's own; nobody is told to have changed it.

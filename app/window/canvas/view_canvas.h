@@ -124,8 +124,9 @@ private:
     struct Pictured;
     std::unique_ptr<Pictured> m_pictured; ///< what the scene is built from; null before a capture's first scene
     bool m_isRefreshQueued = false;
-    std::string m_range; ///< the colour range shared with another capture, as drawn
-    DataState m_seen;    ///< as of the last change of the view's data
+    std::string m_range;      ///< the colour range shared with another capture, as drawn
+    DataState m_seen;         ///< as of the last change of the view's data
+    bool m_isCovered = false; ///< a lesson withholds the picture
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;

@@ -60,7 +60,7 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
       m_answer(textField("makerAnswer", tr("What the answer explains. {value} stands for the number"), this)),
       m_quantity(named("makerQuantity", new ChoiceBox(this))), m_pane(named("makerPane", new ChoiceBox(this))),
       m_bounds(named("makerBounds", new QLineEdit(this))),
-      m_withhold(new QCheckBox(tr("Hide the findings of the pictures until the answer is shown"), this)),
+      m_withhold(new QCheckBox(tr("Hide findings, and pictures before their stops, until the answer is shown"), this)),
       m_now(named("makerNow", wrappedLabel({}, "fact", this))) {
     m_quantity->setAccessibleName(tr("The number that decides"));
     m_quantity->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);

@@ -73,7 +73,7 @@ void LessonPanel::refresh(bool isAfresh) {
         if (m_lesson && isNew) emit opened(*m_lesson);
     }
     followStops();
-    if (m_question) m_question->follow(m_stop < m_stops.size());
+    if (m_question) m_question->follow(m_stop < m_stops.size() ? &m_lesson->stops[m_stop] : nullptr);
 }
 
 void LessonPanel::clear() {

@@ -52,8 +52,21 @@ LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, Lesso
     connect(&m_workbench, &Workbench::engineChanged, this, [this] {
         if (!m_askedKey.empty()) compute();
     });
-    m_workbench.withhold(m_progress.asked ? std::vector<std::string>() : m_lesson.withheld);
+    withhold();
     if (m_progress.asked) compute();
+}
+
+void LessonQuestion::withhold() const {
+    if (m_progress.asked) return m_workbench.withhold({});
+    const auto isAmong = [](const std::vector<std::string>& views, const std::string& view) {
+        return std::ranges::find(views, view) != views.end();
+    };
+    std::vector<std::string> pictures; // that a stop shows, and not this one
+    for (const std::string& view : m_lesson.withheld)
+        if (!isAmong(m_shown, view) &&
+            std::ranges::any_of(m_lesson.stops, [&](const LessonStop& stop) { return isAmong(stop.views, view); }))
+            pictures.push_back(view);
+    m_workbench.withhold(m_lesson.withheld, pictures);
 }
 
 void LessonQuestion::addChoices() {
@@ -98,7 +111,7 @@ void LessonQuestion::hideAnswer() {
     m_answer->clear();
     m_show->setVisible(true);
     m_show->setText(tr("Show the answer"));
-    m_workbench.withhold(m_lesson.withheld);
+    withhold();
 }
 
 void LessonQuestion::setChoicesVisible(bool visible) {
@@ -106,8 +119,10 @@ void LessonQuestion::setChoicesVisible(bool visible) {
     for (QAbstractButton* choice : m_choices->buttons()) choice->setVisible(visible);
 }
 
-void LessonQuestion::follow(bool atStop) {
-    m_atStop = atStop;
+void LessonQuestion::follow(const LessonStop* stop) {
+    m_atStop = stop != nullptr;
+    m_shown = stop ? stop->views : std::vector<std::string>();
+    if (!m_progress.asked) withhold();
     const auto request = m_workbench.request();
     if (!m_askedKey.empty() && request && keyOf(*request) != m_askedKey) compute();
 }

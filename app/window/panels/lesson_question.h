@@ -20,7 +20,8 @@ struct LessonProgress {
 };
 
 /// The question of a lesson. The answer is computed from the current panes when it is asked for, and again when they
-/// change; until then the findings that give it away are withheld.
+/// change; until then the findings that give it away are withheld, and their pictures except at the stops that show
+/// them.
 class LessonQuestion : public QWidget {
     Q_OBJECT
 
@@ -31,8 +32,8 @@ public:
     void ask();
     void hideAnswer();
     void setChoicesVisible(bool visible); ///< with the heading above them
-    /// Asks again when what is shown has changed. `atStop`: the session is at a stop of the lesson.
-    void follow(bool atStop);
+    /// Asks again when what is shown has changed. `stop`: the one of the lesson that the session is at; null: none.
+    void follow(const LessonStop* stop);
 
 signals:
     void answered(); ///< the answer is shown; it has its height only after the next layout
@@ -42,6 +43,7 @@ protected:
 
 private:
     void addChoices();
+    void withhold() const;
     void compute();
     void show(const LessonAnswer& answer);
     QString explanationOf(const LessonAnswer& answer, bool own) const;
@@ -52,6 +54,7 @@ private:
     LessonProgress& m_progress;
     std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
     bool m_atStop = false;
+    std::vector<std::string> m_shown; ///< views of the stop
     QLabel* m_predict;
     QButtonGroup* m_choices;
     QPushButton* m_show;
