@@ -117,6 +117,17 @@ private slots:
             }
     }
 
+    void aLowAndWidePictureNamesItsMarksBesideThePlot() {
+        const ViewInput input = needleInput({"snapkv@0.25", "keydiff@0.25"});
+        Viewport frame = viewport(340, 130, *m_text);
+        frame.besideOthers = true;
+        const Scene scene = viewById("key_projection").buildScene(input, m_options, frame);
+        for (const char* entry : {"kept 217", "evicted 746", "protected 32", "needle"})
+            QVERIFY2(scene_checks::hasTextFrom(scene, entry), entry);
+        QVERIFY(scene.plot.x > 110 && scene.plot.width > 150);
+        QCOMPARE(misplacedTexts(scene, *m_text), QStringList());
+    }
+
     void findingCountsTheNeedle() {
         const ViewInput input = needleInput({"keydiff:kvpress@0.1"});
         std::int64_t evicted = 0;

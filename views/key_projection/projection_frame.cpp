@@ -11,8 +11,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kNotePitch = 13; // of the lines under a figure
-constexpr double kRowEdge = 10;   // beside the row that panes share
+constexpr double kNotePitch = 13;     // of the lines under a figure
+constexpr double kLegendColumn = 112; // beside the plot of a low picture
+constexpr double kRowEdge = 10;       // beside the row that panes share
 const TextStyle kNote{FontFace::Interface, 10};
 
 /// An embedding has no unit, variance or direction, so its axes name only the method.
@@ -78,7 +79,7 @@ ProjectionFrame::ProjectionFrame(const ViewInput& input, const PaneData& pane, c
                                  const Viewport& viewport, SceneBuilder& builder)
     : m_input(input), m_pane(pane), m_marks(marks), m_viewport(viewport), m_builder(builder),
       m_theme(themeOf(viewport.theme)), m_room(room()) {
-    if (m_room.legend)
+    if (m_room.legend || m_room.column)
         m_legend = m_room.shared ? sharedLegend(input, marks, m_theme) : legendOf(input, pane, marks, m_theme);
     m_scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
     setAxes(marks.range);
@@ -90,6 +91,7 @@ ProjectionFrame::Room ProjectionFrame::room() const {
         m_viewport.forExport ? 1.5 : 1; // nobody can hover over a figure: its small panels name everything too
     const double width = scale * m_viewport.width, height = scale * m_viewport.height;
     room.legend = width >= 200 && height >= 160;
+    room.column = !room.legend && width >= 2 * height && width >= kLegendColumn + 120 && height >= 3 * kLegendPitch;
     room.shared = m_viewport.besideOthers && !m_viewport.forExport && room.legend && m_marks.shade.empty() &&
                   m_marks.category.empty(); // else each has a legend of its own
     room.axes.titles = width >= 220 && height >= 180 && !room.shared;
@@ -113,7 +115,8 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
                           : m_room.shared      ? kLegendPitch * sharedRows() + 2
                           : m_room.axes.titles ? 4
                                                : 0;
-    const Box area{8, top, m_viewport.width - 12 - (m_scale ? kLabelledColumnWidth + 6 : 0),
+    const double left = m_room.column ? 8 + kLegendColumn : 8;
+    const Box area{left, top, m_viewport.width - left - 4 - (m_scale ? kLabelledColumnWidth + 6 : 0),
                    m_viewport.height - top - bottom - 4};
     m_frame.plot = plotBoxFor(area, m_frame.y, m_room.axes, *m_viewport.text);
     if (!m_viewport.range) makeAspectEqual(m_frame.x, m_frame.y, m_frame.plot);
@@ -156,6 +159,9 @@ void ProjectionFrame::drawAround() {
             m_theme);
     if (m_room.shared)
         drawSharedRow();
+    else if (m_room.column)
+        drawLegend(m_builder, {8, 14}, kLegendColumn, m_legend, m_theme,
+                   static_cast<int>(m_viewport.height / kLegendPitch));
     else
         drawTopLegend(m_builder, m_viewport, m_legend, m_frame.plot.x, 15);
     if (m_room.caption)

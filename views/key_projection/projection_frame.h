@@ -21,10 +21,11 @@ public:
     void drawAround();
 
 private:
-    /// What is dropped in a small dock, in this order: titles, legend, tick labels; never data.
+    /// What is dropped in a small dock, in this order: titles, legend, tick labels; never data. A low and wide picture
+    /// has its legend in a column on the left, where equal scales leave room.
     struct Room {
         AxesStyle axes;
-        bool legend = true, caption = false, shared = false;
+        bool legend = true, column = false, caption = false, shared = false;
     };
     Room room() const;
     int sharedRows() const;
