@@ -312,6 +312,27 @@ private slots:
         QCOMPARE(table.cell(0, 4), std::string("measured"));
         QCOMPARE(table.cell(13, 4), std::string("proxy"));
         QVERIFY(!table.cell(0, 10).empty() && !table.cell(0, 11).empty());
+        std::string csv;
+        for (const std::string& column : table.columns) csv += (csv.empty() ? "" : ",") + column;
+        for (std::int64_t row = 0; row < table.rowCount; ++row) {
+            csv += "\n";
+            for (int column = 0; column < std::ssize(table.columns); ++column)
+                csv += (column > 0 ? ",\"" : "\"") + table.cell(row, column) + "\"";
+        }
+        const std::string path = m_folder.path().toStdString() + "/view.csv";
+        writeFileAtomically(path, csv + "\n");
+        const auto data = dataAs<CalibrationViewData>(input);
+        const CalibrationData measured = readTriplesCsv(path, "compactor", "kvpress"),
+                              proxy = readTriplesCsv(path, "snapkv", data->series[1].variant);
+        QVERIFY(!measured.proxy && proxy.proxy);
+        QCOMPARE(measured.triples.size(), std::size_t{13});
+        QCOMPARE(proxy.triples.size(), proxyBudgetGrid().size());
+        for (std::size_t i = 0; i < measured.triples.size(); ++i) {
+            const CalibrationTriple &read = measured.triples[i], &shown = data->series[0].triples[i];
+            QVERIFY(read.context == shown.context && std::abs(read.quality - shown.quality) < 1e-8 &&
+                    std::abs(read.retention - shown.retention) < 1e-8 &&
+                    std::abs(read.contextNll - shown.contextNll) < 1e-8);
+        }
     }
 
     void whatCannotBeCalibratedSaysWhy() {

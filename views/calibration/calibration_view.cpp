@@ -148,12 +148,13 @@ std::vector<std::string> rowOf(const CalibrationViewData& data, const Calibratio
     const double k = curvatureOf(series, options);
     const NeededRetention needed = neededBy(series, options);
     const CalibrationMisfit misfit = misfitOf(data, series, options).misfit;
-    return tableRow(series.letter, series.policyName, series.variant, series.context, kindOf(series),
+    return tableRow(series.letter, series.policyId, series.variant, series.context, kindOf(series),
                     triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
                     triple ? number(calibrationCurve(k, triple->retention)) : "", number(k),
                     number(options.real("tau")), number(needed.retention), number(needed.band.low),
                     number(needed.band.high), number(needed.ofPoints), series.origin,
-                    fmt::format("{}", fmt::join(series.notes, "; ")), number(misfit.rms), number(misfit.explained()));
+                    fmt::format("{}", fmt::join(series.notes, "; ")), triple ? number(triple->contextNll) : "",
+                    series.proxy ? "true" : "false", number(misfit.rms), number(misfit.explained()));
 }
 
 class CalibrationView final : public View {
@@ -228,6 +229,7 @@ public:
         return text + notesText(*data);
     }
 
+    /// As CSV it is a table of triples, see readTriplesCsv.
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
         std::vector<std::vector<std::string>> rows;
         if (const auto data = dataAs<CalibrationViewData>(input))
@@ -236,9 +238,11 @@ public:
                     rows.push_back(rowOf(*data, series, options, &triple));
                 if (series.triples.empty()) rows.push_back(rowOf(*data, series, options, nullptr));
             }
-        return tableOf({"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
-                        "retention_needed", "needed_low", "needed_high", "points_needed", "origin", "notes",
-                        "residual_rms", "r_squared"},
+        return tableOf({"pane",        "policy",        "variant",          "context",
+                        "kind",        "retention",     "quality",          "fitted",
+                        "k",           "tau",           "retention_needed", "needed_low",
+                        "needed_high", "points_needed", "origin",           "notes",
+                        "nll_context", "proxy",         "residual_rms",     "r_squared"},
                        std::move(rows));
     }
 
