@@ -187,6 +187,7 @@ public:
             fmt::print(stderr, "{}\n", oneLine(stage));
         };
         m_capture = openLive(m_live, progress.part(0, 0.5), say, noteVersions); // versions may be why it fails
+        if (!m_capture->info().notes.empty()) fmt::print(stderr, "{}\n", oneLine(m_capture->info().notes));
         const Cut cut = Cut::resolve(cutOf(m_live), *m_capture);
         live::LiveAnswers answers(m_capture);
         checkIsAnswered(answers, cut);
@@ -277,6 +278,7 @@ private:
     std::vector<std::string> notesBelow(const std::vector<LiveRow>& rows, const Cut& cut) const {
         std::vector<std::string> notes = {fmt::format("{}, cut at {}, seed {}, {}", m_capture->info().modelId,
                                                       cut.label, m_options.seed, m_arithmetic)};
+        if (!m_capture->info().notes.empty()) notes.push_back(oneLine(m_capture->info().notes));
         for (const LiveRow& row : rows) notes.insert(notes.end(), row.notes.begin(), row.notes.end());
         return withoutRepeats(std::move(notes));
     }

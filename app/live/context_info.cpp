@@ -111,6 +111,7 @@ CaptureInfo captureInfoOf(const Json& answer, std::int64_t tokens) {
     info.modelRevision = optional<std::string>(answer, "model_revision", "");
     info.tool = optional<std::string>(answer, "tool", "kvscope_live");
     info.created = optional<std::string>(answer, "created", "");
+    info.notes = optional<std::string>(answer, "notes", "");
     info.numLayers = sizeOf(answer, "num_layers");
     info.numQueryHeads = sizeOf(answer, "num_q_heads");
     info.numKvHeads = sizeOf(answer, "num_kv_heads");

@@ -148,7 +148,15 @@ class LiveContext:
 
     def _root(self, options: CaptureOptions) -> dict[str, Any]:
         opened = self.opened
+        options = dataclasses.replace(options, notes=self._beyond())
         return root_attributes(opened.model, self.check, self._rope, options, opened.name, opened.revision)
+
+    def _beyond(self) -> str:
+        """What to note of a text that is longer than those the model was made for; it runs, but may not understand."""
+        most = getattr(decoder_of(self.opened.model).config, "max_position_embeddings", None) or 0
+        if not 0 < most < len(self.ids):
+            return ""
+        return f"the text has {len(self.ids)} tokens, and the model was made for {most}: its answers may be poor"
 
     def _layer(self, call: AttentionCall, given: dict[str, Any]) -> dict[str, Any]:
         facts = {

@@ -69,13 +69,18 @@ def test_a_longer_context_changes_no_frequencies(name: str, tmp_path: pathlib.Pa
         local.session.models["m1"] = OpenModel(dynamic_rope(), LetterTokenizer(), name, "")
     first = read(local, random_ids(20, 1), 16)["context_id"]
     save(local, first, tmp_path / "before.h5")
-    longer = read(local, random_ids(90, 2), 80)["context_id"]
-    save(local, longer, tmp_path / "longer.h5")
+    longer = read(local, random_ids(90, 2), 80)
+    made_for = local.session.models["m1"].model.config.max_position_embeddings
+    assert ("notes" in longer["info"]) == (made_for < 90)
+    save(local, longer["context_id"], tmp_path / "longer.h5")
     save(local, first, tmp_path / "after.h5")
     with h5py.File(tmp_path / "before.h5") as before, h5py.File(tmp_path / "after.h5") as after:
         assert after["rope/inv_freq"][()].tolist() == before["rope/inv_freq"][()].tolist()
         assert after.attrs["capture_hash"] == before.attrs["capture_hash"]
+        assert "notes" not in before.attrs
         with h5py.File(tmp_path / "longer.h5") as other:
+            noted = f"the text has 90 tokens, and the model was made for {made_for}"
+            assert name != "dynamic" or other.attrs["notes"].startswith(noted)
             assert other["rope/inv_freq"][()].tolist() != before["rope/inv_freq"][()].tolist()
 
 
