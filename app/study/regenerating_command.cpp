@@ -133,14 +133,12 @@ std::string plotCommand(const Session& session, const FigureRequest& figure, con
     return shellLine(words);
 }
 
-std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath, const SavedLive& saved) {
-    std::vector<std::string> words = {"kvscope",
-                                      "evict",
+std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath, const SavedLive& saved,
+                         bool allLayers) {
+    std::vector<std::string> words = {"kvscope", "evict",
                                       isLive(session) ? orDefault(saved.capture, session, ".h5") : session.capturePath,
-                                      "--policy",
-                                      specOf(session, pane),
-                                      "--layers",
-                                      std::to_string(session.layer.value)};
+                                      "--policy", specOf(session, pane)};
+    if (!allLayers) words.insert(words.end(), {"--layers", std::to_string(session.layer.value)});
     addCutAndSeed(words, session);
     addArithmetic(words, session);
     words.insert(words.end(), {"--out", outPath});

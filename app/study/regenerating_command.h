@@ -33,8 +33,8 @@ struct SavedLive {
 /// The command line that makes a figure of the session again without a window. Options of the view are stated where
 /// they differ from their defaults, and all of them for a live context. Throws Error for an unknown view.
 std::string plotCommand(const Session& session, const FigureRequest& figure, const SavedLive& saved = {});
-/// The command line that writes the kept list of a pane again.
+/// The command line that writes the kept list of a pane again, of the session's layer or of all.
 std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath,
-                         const SavedLive& saved = {});
+                         const SavedLive& saved = {}, bool allLayers = false);
 
 } // namespace kvscope

@@ -2,6 +2,7 @@
 #include "app/window/actions/window_actions.h"
 #include "app/window/panels/metrics_table.h"
 #include "app/window/panels/status_line.h"
+#include "core/lists/selection_file.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/scene_checks.h"
@@ -28,11 +29,11 @@ class WindowOlderResultsTest : public QObject {
 
     QTemporaryDir m_folder;
 
-    static void exportList(OpenWindow& open, const QString& path) {
+    static void exportList(OpenWindow& open, const QString& path, int what = 1) {
         QTimer::singleShot(0, qApp, [&] {
             auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget());
             QVERIFY(dialog);
-            dialog->findChild<QComboBox*>()->setCurrentIndex(1);
+            dialog->findChild<QComboBox*>()->setCurrentIndex(what);
             answerFileDialog(path);
             QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save), Qt::LeftButton);
         });
@@ -52,18 +53,21 @@ private slots:
     void initTestCase() { QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs); }
     void init() { QSettings().clear(); }
 
+    // What the session asks for now is written, of all layers or of the shown one, as the command in the file does it.
     void noOlderListIsWrittenAsTheSessions() {
         OpenWindow open;
         cancelAnotherCut(open);
-        const QString path = m_folder.filePath("older.json");
-        exportList(open, path);
-        QVERIFY(!QFileInfo::exists(path));
-        QCOMPARE(open.window.notices().messages().filter("not been computed").size(), 1);
-        open.bench.change([](Session& s) { s.cut = "last:120"; }, "Cut");
-        open.waitForResults();
-        exportList(open, path);
-        QFile file(path);
-        QVERIFY(file.open(QIODevice::ReadOnly) && file.readAll().contains("last:120"));
+        for (const int what : {1, 2}) {
+            const QString path = m_folder.filePath(QString("now%1.json").arg(what));
+            exportList(open, path, what);
+            QVERIFY2(open.until([&] { return QFileInfo::exists(path); }),
+                     qPrintable(open.window.notices().messages().join('|')));
+            open.finish();
+            const RecordedSelection list = readSelection(path.toStdString());
+            QCOMPARE(list.cutToken, TokenIndex(928));                     // last:100 of 1,028
+            QCOMPARE(list.heads.size(), std::size_t(what == 1 ? 12 : 2)); // 2 KV heads in each of 6 layers
+            QCOMPARE(list.command.find("--layers 3") == std::string::npos, what == 1);
+        }
     }
 
     void withoutPanesThereIsNoListToWrite() {

@@ -4,6 +4,7 @@
 
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
+#include "app/study/pane_request.h"
 #include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/capture_caption.h"
@@ -72,7 +73,9 @@ Choices buildForm(QDialog& dialog, const Workbench& workbench, const ViewCanvas&
                     new QCheckBox(QObject::tr("Text as outlines, for editors without the fonts (SVG, PDF)"))};
     choices.what->addItem(QObject::tr("Figure: PNG, SVG or PDF"));
     const QChar letter('A' + paneOf(workbench, canvas));
-    choices.what->addItem(QObject::tr("Kept list of pane %1: JSON, CSV or HDF5").arg(letter));
+    choices.what->addItem(QObject::tr("Kept list of pane %1, all layers: JSON, CSV or HDF5").arg(letter));
+    choices.what->addItem(
+        QObject::tr("Kept list of pane %1, layer %2 alone").arg(letter).arg(workbench.session().layer.value));
     choices.scale->setRange(1, 8);
     choices.scale->setValue(2);
     choices.theme->addItems({"light", "dark", "paper"});
@@ -153,26 +156,46 @@ void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& fig
         });
 }
 
-void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path,
-               const SavedLive& saved) {
+/// The layers of a pane's list: those that a recorded list names, else all of the capture.
+std::vector<LayerIndex> layersOf(const RunRequest& run) {
+    std::vector<LayerIndex> layers;
+    for (const LayerInfo& layer : run.capture->info().layers)
+        if (!run.recorded || std::ranges::count(run.recorded->heads, layer.layer.value, &RecordedHead::layer) > 0)
+            layers.push_back(layer.layer);
+    return layers;
+}
+
+/// Does what the command in the list does, on the session as it is now; known results come from the caches.
+void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path, bool allLayers,
+               NoticeStrip& notices, const SavedLive& saved) {
     const Session& session = workbench.session();
-    const int pane = paneOf(workbench, canvas);
-    const ViewInput input = workbench.viewInput();
-    if (pane < 0 || pane >= std::ssize(input.panes))
-        throw Error({"There is no pane whose list could be written", "", "add a pane", path});
-    const PaneData& data = input.panes[static_cast<std::size_t>(pane)];
-    // The screen may still show an older list, which the command would not make.
-    if (!data.result || data.outdated)
-        throw Error({"The list of this pane has not been computed yet", "",
-                     "wait until it is, or press F5 where it was cancelled", path});
-    checkIsNoSource(path, filesReadBy(session));
+    const auto pane = static_cast<std::size_t>(paneOf(workbench, canvas)); // -1 is beyond all panes
+    const auto request = workbench.request();
+    if (!request || pane >= request->panes.size())
+        return notices.show("export", NoticeStrip::Tone::Error,
+                            QObject::tr("There is no pane whose list could be written. Add a pane."));
     RecordFilter filter;
     filter.withScores = true;
-    if (session.panes[static_cast<std::size_t>(pane)].recordedPath.empty()) // no command makes a recorded list
-        filter.command = evictCommand(session, static_cast<std::size_t>(pane), path, saved);
-    writeAside(&window, fromUtf8(path), [=, result = data.result, capture = workbench.capture()] {
-        writeSelection(path, recordSelection(std::span(&result, 1), filter), capture->tokens());
-    });
+    if (session.panes[pane].recordedPath.empty()) // no command makes a recorded list
+        filter.command = evictCommand(session, pane, path, saved, allLayers);
+    submitWriting(workbench, notices, fromUtf8(path),
+                  [&window, path, allLayers, filter, asked = request->panes[pane], sources = filesReadBy(session),
+                   runner = workbench.sharedRunner()](const Checkpoint& checkpoint) {
+                      checkIsNoSource(path, sources);
+                      RunRequest run = resolvePane(asked);
+                      run.measure = false;
+                      const auto layers = allLayers ? layersOf(run) : std::vector{run.layer};
+                      std::vector<std::shared_ptr<const RunResult>> results;
+                      for (const LayerIndex layer : layers) {
+                          run.layer = layer;
+                          results.push_back(runner->run(run, checkpoint.step(results.size(), layers.size())));
+                      }
+                      return [&window, path, filter, results, capture = run.capture] {
+                          writeAside(&window, fromUtf8(path), [path, filter, results, capture] {
+                              writeSelection(path, recordSelection(results, filter), capture->tokens());
+                          });
+                      };
+                  });
 }
 
 /// In this table Ctrl+C copies all selected cells; Qt's own table copies one of them.
@@ -207,7 +230,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     const Choices choices = buildForm(dialog, workbench, canvas);
     const QPointer<ViewCanvas> there(&canvas); // a source that opens meanwhile may have fewer panes
     if (dialog.exec() != QDialog::Accepted || !there) return;
-    const bool list = choices.what->currentIndex() == 1;
+    const bool list = choices.what->currentIndex() > 0;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
     const QString proposed = capture.dir().filePath(
         fromUtf8(stemOf(workbench.session())) + (list || perPane ? QString("-") + letter : QString()) +
@@ -219,12 +242,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     if (!list)
         return writeFigure(window, workbench, figureOf(canvas, choices, path.toStdString()),
                            choices.footer->isChecked(), notices, saved);
-    try {
-        writeList(window, workbench, canvas, path.toStdString(), saved);
-        notices.show("export", NoticeStrip::Tone::Success, QObject::tr("Written: %1").arg(path));
-    } catch (const Error& error) {
-        notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));
-    }
+    writeList(window, workbench, canvas, path.toStdString(), choices.what->currentIndex() == 1, notices, saved);
 }
 
 DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent) : QDialog(parent) {
