@@ -66,6 +66,18 @@ private slots:
         QVERIFY(focused && panes[open.bench.session().activePane]->canvas()->isAncestorOf(focused));
     }
 
+    // The rail of folded panels belongs to Whole model; it took the width of a pane from the layout behind it.
+    void theRailLeavesWithItsLayout() {
+        OpenWindow open;
+        const int width = open.pane(0)->width();
+        for (const WindowLayout layout : {WindowLayout::WholeModel, WindowLayout::ComparePolicies}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            open.arrange();
+            QCOMPARE(open.window.findChild<QWidget*>("leftRail")->isVisible(), layout == WindowLayout::WholeModel);
+        }
+        QCOMPARE(open.pane(0)->width(), width);
+    }
+
     void whatIsSaidLiesOverThePanels() {
         OpenWindow open;
         NoticeStrip& notices = open.window.notices();

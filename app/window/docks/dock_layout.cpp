@@ -138,6 +138,7 @@ void DockLayout::arrange(WindowLayout layout, bool twoRows) {
     m_byHand = QSettings().value(settingsKey() + kByHand).toBool();
     if (m_window.restoreState(QSettings().value(settingsKey()).toByteArray(), kStateVersion))
         m_inFront.clear(); // restored tabs keep their order
+    emit arranged();
     shareSpace();
     foldToFit();
 }

@@ -62,6 +62,7 @@ public:
 
 signals:
     void maximisedChanged();
+    void arranged(); ///< the docks of another layout or window size are in place; they share the space after it
 
 private:
     static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt includes in the docks' height
