@@ -16,16 +16,17 @@ std::span<const PaneData> drawnPanes(const ViewInput& input, int pane) {
                                                        : std::span<const PaneData>();
 }
 
+bool namesFile(const std::string& error, const CaptureReader& capture) {
+    const std::string& path = capture.info().path; // a live context has none
+    return !path.empty() && error.find(path) != std::string::npos;
+}
+
 /// Shortens errors about the capture's file, which the window states once.
 void shortenErrors(ViewInput& input) {
     constexpr const char* said = "The file holds no usable numbers of this layer: the message above says why.";
-    bool isBroken = false;
-    for (PaneData& pane : input.panes)
-        if (input.capture && namesFile(pane.error, *input.capture)) {
-            pane.error = said;
-            isBroken = true;
-        }
-    if (isBroken && namesFile(input.data.error, *input.capture)) input.data.error = said;
+    if (!isLayerBroken(input)) return;
+    for (PaneData& pane : input.panes) pane.error = said;
+    if (namesFile(input.data.error, *input.capture)) input.data.error = said;
 }
 
 bool differInBudgetAlone(const RunRequest& a, const RunRequest& b) {
@@ -53,9 +54,10 @@ std::optional<ViewInput> measuredSince(ViewInput drawn, const ViewInput& now) {
 
 } // namespace
 
-bool namesFile(const std::string& error, const CaptureReader& capture) {
-    const std::string& path = capture.info().path; // a live context has none
-    return !path.empty() && error.find(path) != std::string::npos;
+bool isLayerBroken(const ViewInput& input) {
+    return input.capture && !input.panes.empty() && std::ranges::all_of(input.panes, [&](const PaneData& pane) {
+               return namesFile(pane.error, *input.capture);
+           });
 }
 
 DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, ParameterValues options) {

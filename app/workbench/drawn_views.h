@@ -18,8 +18,8 @@ struct DrawnView {
 
 const View& paneView(); ///< what panes show
 
-/// Whether an error is about what the capture's file holds: such an error of a layer is said once for the whole window.
-bool namesFile(const std::string& error, const CaptureReader& capture);
+/// Whether all panes fail with an error about what the capture's file holds, which is said once for the whole window.
+bool isLayerBroken(const ViewInput& input);
 
 /// The inputs of the latest pictures. While something is computed and there is nothing to draw yet, a view keeps its
 /// last picture; the selection, the pointer and the step cursor are always the present ones.

@@ -404,10 +404,8 @@ void Workbench::withhold(const std::vector<std::string>& views, const std::vecto
         for (const std::string& view : *changed) emit dataChanged(QString::fromStdString(view));
 }
 
-bool Workbench::isWithheld(const View& view) const { return std::ranges::count(m_withheld, view.card().id) > 0; }
-
-bool Workbench::isPictureWithheld(const View& view) const {
-    return std::ranges::count(m_withheldPictures, view.card().id) > 0;
+bool Workbench::isWithheld(const View& view, bool picture) const {
+    return std::ranges::count(picture ? m_withheldPictures : m_withheld, view.card().id) > 0;
 }
 
 void Workbench::setBrushing(bool brushing) {

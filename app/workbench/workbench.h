@@ -102,11 +102,9 @@ public:
     bool brushing() const { return m_brushing; }
     const OpenedHeads& opened() const { return m_opened; } ///< ViewInput::opened, of the open capture
     void markOpened(bool perQueryHead, int layer, int head);
-    /// Views whose findings give a lesson's answer away and are not shown; of `pictures` among them, the pictures
-    /// neither. Not part of the session either.
+    /// Views whose findings give a lesson's answer away, and whose `pictures` do, are not shown.
     void withhold(const std::vector<std::string>& views, const std::vector<std::string>& pictures = {});
-    bool isWithheld(const View& view) const;
-    bool isPictureWithheld(const View& view) const;
+    bool isWithheld(const View& view, bool picture = false) const;
     const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); } ///< null: not yet
 
 signals:

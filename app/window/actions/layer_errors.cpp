@@ -31,12 +31,12 @@ void LayerErrors::forget() {
 void LayerErrors::follow() {
     const ViewInput input = m_workbench.viewInput();
     if (!input.capture) return;
-    for (const PaneData& pane : input.panes)
-        if (namesFile(pane.error, *input.capture)) {
-            // A pane that has not yet begun the new layer still has the error of the previous one.
-            if (pane.error != m_said) m_broken.insert(input.layer.value);
-            return say(pane.error);
-        }
+    if (isLayerBroken(input)) {
+        const std::string& error = input.panes.front().error;
+        // A pane that has not yet begun the new layer still has the error of the previous one.
+        if (error != m_said) m_broken.insert(input.layer.value);
+        return say(error);
+    }
     if (m_said.empty()) return;
     m_said.clear();
     m_notices.dismiss(kNotice);

@@ -148,7 +148,7 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     const DrawnView shown = drawn();
     const double offered = m_offer->room() / appearance().scale;
     const Viewport viewport = viewportFor(width, std::max(1.0, height - offered));
-    Scene scene = m_workbench.isPictureWithheld(m_view)
+    Scene scene = m_workbench.isWithheld(m_view, true)
                       ? emptyScene("Predict first: the lesson asks what this picture shows", viewport)
                       : m_view.buildScene(shown.input, shown.options, viewport);
     scene.height = height;
@@ -208,7 +208,7 @@ void ViewCanvas::dataChanged(const QString& viewId) {
     followLock();
     if (viewId != fromUtf8(m_view.card().id)) return;
     DataState now = m_workbench.viewInput(m_view).data;
-    const bool covered = m_workbench.isPictureWithheld(m_view);
+    const bool covered = m_workbench.isWithheld(m_view, true);
     const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error &&
                       std::exchange(m_isCovered, covered) == covered;
     m_seen = std::move(now);
