@@ -46,7 +46,8 @@ void checkTokens(const CaptureReader& capture, Findings& findings) {
             {Severity::Note, "there is no NLL of the tokens", "tokens/nll", "Everything but loss columns works"});
     if (tokens.segments.empty())
         findings.push_back({Severity::Note, "there are no segments", "tokens/segments",
-                            "The cut defaults to last:256 and no needle is highlighted"});
+                            fmt::format("The cut defaults to last:{} and no needle is highlighted",
+                                        std::min<std::int64_t>(256, capture.info().numTokens / 2))});
     for (std::size_t i = 1; i < tokens.positions.size(); ++i)
         if (tokens.positions[i] <= tokens.positions[i - 1]) {
             findings.push_back({Severity::Warning, fmt::format("positions do not rise at token {}", i),

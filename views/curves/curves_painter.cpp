@@ -29,9 +29,11 @@ struct Extent {
     }
 };
 
-/// The axis over all values, with a margin; logarithmic where that is asked for and possible.
+/// The axis over all values, with a margin; logarithmic where that is asked for and possible. It ends eight decades
+/// below the largest value: what is smaller is rounding, as where everything is kept.
 AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
     if (logarithmic && extent.low > 0) {
+        extent.low = std::max(extent.low, 1e-8 * extent.high);
         const double factor = std::pow(extent.high / extent.low, 0.06) * 1.02;
         return {extent.low / factor, extent.high * factor, AxisScale::Logarithmic, std::move(title)};
     }

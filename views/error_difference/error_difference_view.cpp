@@ -218,8 +218,10 @@ public:
             if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
             if (!pane->result->fidelity)
                 return pane->computing ? "Measuring the selections…"
-                                       : "The capture holds no evaluation queries after the cut: capture queries, or "
-                                         "choose an earlier cut.";
+                                       : "The layer holds no queries after the cut: capture queries" +
+                                             (input.capture->info().layerInfo(input.layer).queryCount > 0
+                                                  ? std::string(", or choose an earlier cut.")
+                                                  : std::string("."));
         }
         const Comparison c = compare(input, options);
         if (c.advantage.empty()) return "No query evaluates both panes: give them the same cut.";

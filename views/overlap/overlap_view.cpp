@@ -225,18 +225,20 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto panes = readyPanes(input);
         std::pair<std::size_t, std::size_t> closest{0, 1};
-        double most = -1;
+        double most = -1, least = 2;
         for (std::size_t a = 0; a < panes.size(); ++a)
-            for (std::size_t b = a + 1; b < panes.size(); ++b)
-                if (const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b]));
-                    overlap > most) {
-                    most = overlap;
-                    closest = {a, b};
-                }
+            for (std::size_t b = a + 1; b < panes.size(); ++b) {
+                const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b]));
+                least = std::min(least, overlap);
+                if (overlap > most) most = overlap, closest = {a, b};
+            }
         const auto counts = agreement(input, panes);
-        return fmt::format("{} and {} agree most (Jaccard {}); {} of {} {} kept by every pane, {} by none",
-                           nameAmong(panes, *panes[closest.first]), nameAmong(panes, *panes[closest.second]),
-                           formatWithin(most, 1, 2), formatCount(counts.back()),
+        const std::string pairs =
+            most == 0    ? "No token is kept by two panes"
+            : least == 1 ? "All panes keep the same tokens"
+                         : fmt::format("{} and {} agree most (Jaccard {})", nameAmong(panes, *panes[closest.first]),
+                                       nameAmong(panes, *panes[closest.second]), formatWithin(most, 1, 2));
+        return fmt::format("{}; {} of {} {} kept by every pane, {} by none", pairs, formatCount(counts.back()),
                            formatCounted(input.cut.token, "token"), counts.back() == 1 ? "is" : "are",
                            formatCount(counts.front()));
     }

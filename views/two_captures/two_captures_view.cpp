@@ -176,8 +176,10 @@ PlotFrame drawHeads(SceneBuilder& builder, const ViewInput& input, const TwoCapt
         }
         builder.points(
             others.as("heads", PickId::Kind::Cell, identity.marker(), 3, kTransparent, {identity.colour(), 1.2, {}}));
-        builder.points(shown.as("heads shown", PickId::Kind::Cell, identity.marker(), 4.5, identity.colour(),
-                                {theme.casing, 1, {}}));
+        const Stroke edge = markerArms(identity.marker(), 4.5).empty()
+                                ? Stroke{theme.casing, 1, {}}
+                                : Stroke{identity.colour(), 2, {}}; // crosses are strokes alone
+        builder.points(shown.as("heads shown", PickId::Kind::Cell, identity.marker(), 4.5, identity.colour(), edge));
     }
     return plot.close(builder, theme);
 }

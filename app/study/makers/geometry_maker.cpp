@@ -194,7 +194,8 @@ private:
         if (about.queryCount == 0 || judging >= info.numTokens)
             throw Error(
                 {"the bounds need queries, and layer " + std::to_string(layer.value) + " holds none after the cut", "",
-                 "Capture queries too, or choose an earlier cut", info.path});
+                 about.queryCount == 0 ? "Capture queries too" : "Capture queries too, or choose an earlier cut",
+                 info.path});
         const Tensor queries = runner.tensor(request.capture, layer, TensorRole::Queries, part.silent());
         TheoremInput input{runner.engine().rows(queries, judging - first, about.queryCount),
                            runner.tensor(request.capture, layer, TensorRole::Keys, part.silent()),

@@ -70,6 +70,10 @@ void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& r
     else if (data.streaming)
         data.whyNone =
             "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree.";
+    else if (data.standIn && balancedNothing(result))
+        data.whyNone =
+            "The example, BalanceKV at a quarter, balances nothing here: its sinks and recents take the whole "
+            "budget. Add a pane with BalanceKV, and choose fewer of them.";
     else if (balancedNothing(result))
         data.whyNone = fmt::format("Sinks and recents take the whole budget of {}: nothing was balanced. Choose "
                                    "a larger budget, or fewer sinks and recents.",

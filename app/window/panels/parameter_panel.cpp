@@ -47,7 +47,7 @@ QString shortNumber(double value, ParameterKind kind) {
 } // namespace
 
 ParameterPanel::ParameterPanel(QWidget* parent)
-    : QWidget(parent), m_search(named("parameterSearch", new QLineEdit(this))),
+    : QWidget(parent), m_search(named("parameterSearch", new ValueField(this))),
       m_nothing(wrappedLabel({}, "quiet", this)),
       m_layout(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, appearance().compact ? 0 : 2)) {
     m_search->setPlaceholderText(tr("Find a parameter"));

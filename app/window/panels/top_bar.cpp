@@ -71,7 +71,7 @@ void TopBar::build(WindowActions& actions) {
 }
 
 void TopBar::buildFind() {
-    m_find = named("find", new QLineEdit(this));
+    m_find = named("find", new ValueField(this));
     m_find->setPlaceholderText(tr("Find text (Ctrl+F)"));
     m_find->setToolTip(
         tr("A text, or the number of a token. The place is selected in all views while you type. Enter or "

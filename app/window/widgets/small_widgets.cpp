@@ -89,9 +89,10 @@ QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent) 
 }
 
 bool ValueField::event(QEvent* event) {
-    if (event->type() == QEvent::ShortcutOverride && !isModified()) {
+    if (event->type() == QEvent::ShortcutOverride) {
         const auto& key = *static_cast<QKeyEvent*>(event);
-        if (key.matches(QKeySequence::Undo) || key.matches(QKeySequence::Redo)) {
+        const bool isExport = key.modifiers() == Qt::ControlModifier && key.key() == Qt::Key_E; // to Qt: end of line
+        if (isExport || (!isModified() && (key.matches(QKeySequence::Undo) || key.matches(QKeySequence::Redo)))) {
             event->ignore();
             return true;
         }

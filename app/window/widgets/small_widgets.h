@@ -60,7 +60,7 @@ QPushButton* wordButton(const QString& text, QWidget* parent = nullptr);
 QScrollArea* scrollArea(QWidget* parent = nullptr);
 /// A rounded chip; tone "plain", "warning" or "error".
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
-/// A field that leaves undo and redo to the window, except for a typed value that has not been taken yet.
+/// A field that leaves Ctrl+E to the window, and undo and redo except for a typed value that is not taken yet.
 class ValueField : public QLineEdit {
 public:
     using QLineEdit::QLineEdit;
