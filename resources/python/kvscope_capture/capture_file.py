@@ -22,6 +22,7 @@ import torch
 
 from kvscope_capture.console import check_output
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.hdf5 import put, written
 from kvscope_capture.locking import locked
 
 Array = npt.NDArray[Any]
@@ -122,10 +123,10 @@ class CaptureFile:
                 file.attrs["partial_state"] = state
 
     @contextlib.contextmanager
-    def _open(self, mode: str) -> Iterator[h5py.File]:
-        """Errors: the file cannot be written, or another run writes it."""
+    def _open(self, mode: str, room: int = 0) -> Iterator[h5py.File]:
+        """`room`: bytes that will be added. Errors: the file cannot be written, or another run writes it."""
         try:
-            with h5py.File(self.path, mode, libver=("v108", "v110")) as file:
+            with written(self.path, mode, room, libver=("v108", "v110")) as file:
                 yield file
         except BlockingIOError as error:
             raise CaptureError("is being written by another run", str(self.path), "Wait for it") from error
@@ -145,7 +146,7 @@ class CaptureFile:
     def _trusted_layers(self, last: int) -> set[int]:
         """Finished layers up to `last`; later ones, and those that a killed run left unfinished, are deleted."""
         try:
-            with h5py.File(self.path, "a") as file:
+            with written(self.path, "a") as file:
                 layers = file.require_group("layers")
                 for name in [name for name in layers if int(name) > last or "stage" not in layers[name].attrs]:
                     del layers[name]
@@ -165,12 +166,12 @@ class CaptureFile:
 
     def write_root(self, attributes: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         """Root attributes and the small data sets under /tokens and /rope; written again on resuming."""
-        with self._open("a") as file:
+        with self._open("a", sum(data.nbytes for data in arrays.values())) as file:
             file.attrs.update(attributes)
             for name, data in arrays.items():
                 if name in file:
                     del file[name]
-                file.create_dataset(name, data=data)
+                put(file, name, data)
 
     def write_ids(self, tool: str, ids: Sequence[int], sizes: Mapping[str, int]) -> None:
         """The root of a capture without text: every token reads " x"; positions from 0."""
@@ -187,14 +188,15 @@ class CaptureFile:
 
     def write_layer(self, record: LayerRecord) -> None:
         """Tensors first, attributes last: a layer without `stage` was interrupted."""
-        with self._open("a") as file:
+        width = STORED_TYPES[self.options.dtype].itemsize
+        with self._open("a", sum(tensor.numel() for tensor in record.tensors.values()) * width) as file:
             group = file.require_group(f"layers/{record.layer:02d}")
             for name, tensor in record.tensors.items():
                 if name == "sinks":  # a few numbers; the reader expects float32
-                    group.create_dataset(name, data=tensor.detach().float().cpu().numpy())
+                    put(group, name, tensor.detach().float().cpu().numpy())
                     continue
                 data = encode(tensor, self.options.dtype, f"layers/{record.layer:02d}/{name}")
-                node = group.create_dataset(name, data=data, **self._storage(data.shape))
+                node = put(group, name, data, **self._storage(data.shape))
                 if self.options.dtype == "bfloat16":
                     node.attrs["dtype"] = "bfloat16"
             group.attrs.update(record.attributes)

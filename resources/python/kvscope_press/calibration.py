@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from kvscope_capture.capture_file import json_text
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.hdf5 import put, written
 from kvscope_capture.locking import edited_copy, locked
 from kvscope_capture.version import VERSION
 from kvscope_press.recorded_selection import RecordedSelection
@@ -70,9 +71,9 @@ def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
     capture = capture.resolve()  # a link stays one
     try:
         small = capture.stat().st_size <= COPIED_BYTES
-        with edited_copy(capture) if small else contextlib.nullcontext(capture) as path, h5py.File(path, "r+") as file:
+        with edited_copy(capture) if small else contextlib.nullcontext(capture) as path, written(path, "r+") as file:
             yield file
-    except OSError as error:  # a full disk
+    except (OSError, RuntimeError) as error:  # a full disk
         raise CaptureError(f"the rows cannot be written ({error})", str(capture), "Make room there") from error
 
 
@@ -184,5 +185,5 @@ def _put(file: h5py.File, name: str, setting: Setting, row: Row, digest: str) ->
     order = np.lexsort((rows[:, 0], rows[:, 4]))
     if name in file:
         del file[name]
-    node = file.create_dataset(name, data=rows[order])
+    node = put(file, name, rows[order])
     node.attrs.update({**setting.attributes(), LISTS: json_text([lists[i] for i in order])})

@@ -21,6 +21,7 @@ from kvscope_capture.attention import head_sizes, layer_count
 from kvscope_capture.command import DTYPES, load_model, read_config, revision_of, text_config, without_weights
 from kvscope_capture.console import check_output, show
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.hdf5 import put, written
 from kvscope_capture.locking import edited_copy, locked
 from kvscope_capture.prompt import default_cut
 from kvscope_capture.version import VERSION
@@ -160,20 +161,20 @@ def write_scores(
             stack.enter_context(locked(out, wait=True))
             path = stack.enter_context(edited_copy(out))
             there = path.exists()
-            file = stack.enter_context(h5py.File(path, "r+" if there else "w", libver=("v108", "v110")))
+            file = stack.enter_context(written(path, "r+" if there else "w", libver=("v108", "v110")))
             if there and file.attrs.get("format") != FORMAT:
                 raise CaptureError("is no file of scores", str(out), "Name another file with --out")
             if "ids" in file and not np.array_equal(file["ids"][()], ids):
                 raise CaptureError("holds scores of other tokens", str(out), "Name another file with --out")
             file.attrs.update({"format": FORMAT, "version": 1, "tool": f"kvscope-scores {VERSION}"})
             if "ids" not in file:
-                file["ids"] = ids
+                put(file, "ids", ids)
             for name, scores, origin in found:
                 if name in file:
                     del file[name]
-                node = file.create_dataset(name, data=scores)
+                node = put(file, name, scores)
                 node.attrs.update(origin | {"command": command, "tokens_seen": capture.cut})
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         raise CaptureError(f"cannot be written ({error})", str(out), "Name another file with --out") from error
 
 
