@@ -89,9 +89,10 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
     """Writes all tensors of `source` and returns their names.
 
     Errors (CaptureError): not a file of torch, objects other than tensors, containers and dynamic caches, no tensor,
-    one that no safetensors file holds (quantised, sparse, complex).
+    one that no safetensors file holds (quantised, sparse, complex), `out` cannot be written.
     """
     import torch
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     try:
@@ -119,7 +120,11 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
     if not tensors:
         raise CaptureError("holds no tensors", str(source))
     with replaced(out) as temporary:
-        save_file(tensors, temporary)
+        try:
+            save_file(tensors, temporary)
+        except (OSError, SafetensorError) as error:
+            what = (str(error).splitlines() or [type(error).__name__])[0]
+            raise CaptureError(f"cannot be written ({what})", str(out), "Make room there") from error
     return sorted(tensors)
 
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -144,6 +145,21 @@ def test_a_pickle_does_not_replace_itself(tmp_path: pathlib.Path, capsys: pytest
     assert main([str(tmp_path / "d.pt"), str(tmp_path / ".." / tmp_path.name / "d.pt")]) == 2
     assert "would replace what is read" in capsys.readouterr().err
     assert (tmp_path / "d.pt").read_bytes() == before
+
+
+def test_a_full_disk_is_an_error(tmp_path: pathlib.Path) -> None:
+    torch.save({"a": torch.ones(200_000)}, tmp_path / "d.pt")
+    limited = (
+        "import resource, sys; from kvscope_capture.unpickle import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)); sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", limited, "d.pt", "d.safetensors"]
+    environment = os.environ | {"PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1])}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("unpickle: d.safetensors: cannot be written (") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("). Make room there.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["d.pt"]
 
 
 def test_the_program_opens_what_comes_out(tmp_path: pathlib.Path) -> None:
