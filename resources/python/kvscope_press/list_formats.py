@@ -37,7 +37,7 @@ def _nested(flat: dict[str, Any], parameters: dict[str, Any], heads: list[Fields
         **flat,
         "version": int(flat.get("version", 1)),
         "cut_token": int(flat.get("cut_token", 0)),
-        "simulated": flat.get("simulated") == "true",
+        "simulated": flat.get("simulated"),
         "budget": {"requested": flat.get("budget_requested", "")},
         "capture": {"hash": flat.get("capture_hash", ""), "warning": flat.get("capture_warning", "")},
         "parameters": parameters,

@@ -129,7 +129,7 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
     """Reads a list; `cut` serves lists that do not carry `cut_token`.
 
     Errors (CaptureError): neither JSON nor CSV nor HDF5, another format or version, no cut, indices that do not rise or
-    lie behind the cut, weights of another length.
+    lie behind the cut, weights of another length, `simulated` neither true nor false.
     """
     data = read_fields(path)
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != ("kvscope-selection", 1):
@@ -152,12 +152,23 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
         budget=as_text((data.get("budget") or {}).get("requested", "")),
         cut=cut,
         capture_hash=str((data.get("capture") or {}).get("hash", "")),
-        simulated=bool(data.get("simulated", False)),
+        simulated=_truth(data.get("simulated"), path, "simulated"),
         heads=heads,
         seed=as_text("" if data.get("seed") is None else data["seed"]),
         arithmetic="" if arithmetic.startswith("exact") else arithmetic,
         capture_warning=str((data.get("capture") or {}).get("warning") or ""),
     )
+
+
+def _truth(value: Any, path: pathlib.Path, name: str) -> bool:
+    """A truth value as programs write it into any form: true, True or 1, false, False or 0; false where it is missing.
+
+    Errors (CaptureError): another value.
+    """
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if text not in ("true", "True", "1", "false", "False", "0", "None"):
+        raise CaptureError(f"{text!r} is neither true nor false", f"{path}: {name}", "Write true or false")
+    return text in ("true", "True", "1")
 
 
 def as_text(value: Any) -> str:

@@ -65,6 +65,41 @@ def test_lists_that_contradict_themselves(changes: dict[str, Any], message: str,
         read_selection(write_list(tmp_path / "l.json", **changes))
 
 
+def list_that_says(simulated: Any, folder: pathlib.Path, form: str) -> pathlib.Path:
+    path = folder / f"l.{form}"
+    if form == "json":
+        return write_list(path, simulated=simulated)
+    if form == "csv":
+        comments = f"# format: kvscope-selection\n# cut_token: 6\n# simulated: {simulated}\n"
+        path.write_text(comments + "layer,kv_head,position\n0,1,2\n")
+        return path
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"format": "kvscope-selection", "cut_token": 6, "simulated": simulated})
+        for name, numbers in {"heads/offsets": [0, 1], "heads/layer": [0], "heads/kv_head": [1]}.items():
+            file[name] = numbers
+        file["kept/position"] = [2]
+    return path
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "h5"])
+@pytest.mark.parametrize(
+    ("said", "simulated"),
+    [("true", True), ("True", True), ("1", True), (True, True), (1, True)]
+    + [("false", False), ("False", False), ("0", False), (False, False), (0, False)],
+)
+def test_lists_of_others_may_write_simulated_their_way(
+    said: Any, simulated: bool, form: str, tmp_path: pathlib.Path
+) -> None:
+    assert read_selection(list_that_says(said, tmp_path, form)).simulated is simulated
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "h5"])
+@pytest.mark.parametrize("said", ["yes", "", 2])
+def test_simulated_that_is_no_truth_value_is_refused(said: Any, form: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(CaptureError, match=f"l.{form}: simulated: '{said}' is neither true nor false. Write true or"):
+        read_selection(list_that_says(said, tmp_path, form))
+
+
 def test_a_cut_from_outside_serves_lists_without_one(tmp_path: pathlib.Path) -> None:
     assert read_selection(write_list(tmp_path / "l.json", cut_token=None), cut=8).cut == 8
     assert read_selection(write_list(tmp_path / "l.json"), cut=8).cut == 6
