@@ -55,7 +55,7 @@ def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[Lay
     """One pass over the prompt with nothing evicted. `eager` gives presses the attention weights.
 
     Errors (CaptureError): those of `require_prunable` and `require_watchable`; attention modules that are not where
-    presses look for them, or that are not given their hidden states by name.
+    presses look for them, or that are not given their hidden states by name; a cache that holds latents (MLA).
     """
     require_prunable(model)
     require_watchable(model)
@@ -82,6 +82,15 @@ def read_layers(model: Any, ids: Sequence[int], eager: bool = False) -> list[Lay
     with torch.no_grad(), attention(model, "eager" if eager or eager_only else "sdpa"), _hooks(model, modules, note):
         decoder_of(model)(input_ids=_row(model, ids), past_key_values=cache, use_cache=True)
     decoder = decoder_of(model)
+    for row, call in zip(seen, calls, strict=True):
+        if row["keys"].shape[1::2] != call.key.shape[::2]:
+            (_, heads, _, cached), width = row["keys"].shape, call.key.shape[2]
+            raise CaptureError(
+                f"the cache of layer {call.layer} holds {heads} x {cached} numbers a token, from which attention makes "
+                f"the keys of {call.key.shape[0]} heads of width {width} (MLA): a press is given no keys",
+                str(decoder.config.model_type),
+                INSTEAD,
+            )
     return [LayerInput(call=call, decoder=decoder, **row) for row, call in zip(seen, calls, strict=True)]
 
 

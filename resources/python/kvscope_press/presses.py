@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kvscope_capture.attention import decoder_of, require_prunable
+from kvscope_capture.attention import decoder_of, head_sizes, require_prunable
 from kvscope_capture.attention import named as named_layers
 from kvscope_capture.errors import CaptureError
 
@@ -150,16 +150,29 @@ def attention_for(press: Any, config: Any) -> str:
     return "eager" if weights else "sdpa"
 
 
+def _require_keys_cached(model: Any, layer: int, keys: torch.Tensor) -> None:
+    """Errors (CaptureError): the cache's `keys` [1, heads, n, d] are latents (MLA), which attention expands."""
+    config = decoder_of(model).config
+    if getattr(config, "kv_lora_rank", None) and keys.shape[1] != head_sizes(config)[1]:
+        raise CaptureError(
+            f"the cache of layer {layer} holds latents (MLA), from which attention makes the keys of "
+            f"{head_sizes(config)[1]} heads: a press is given no keys to score",
+            str(config.model_type),
+            "Compare KVScope's own policies with kvscope measure",
+        )
+
+
 def press_scores(model: Any, named: NamedPress, ids: list[int]) -> tuple[dict[int, torch.Tensor], Any]:
     """The press's own scores by layer, [Hkv, n] float32, and the model's whole cache of the prompt.
 
-    Layers that the press skips are missing. Errors (CaptureError): whatever stops the press.
+    Layers that the press skips are missing. Errors (CaptureError): whatever stops the press; a cache of latents (MLA).
     """
     from transformers import DynamicCache
 
     press, found, cache = named.press, {}, DynamicCache()
 
     def scored(module: Any, hidden: Any, keys: Any, values: Any, attentions: Any, kwargs: Any) -> Any:
+        _require_keys_cached(model, int(module.layer_idx), keys)
         found[int(module.layer_idx)] = press.score(module, hidden, keys, values, attentions, kwargs)[0].float().cpu()
         return keys, values
 
@@ -179,6 +192,8 @@ def press_scores(model: Any, named: NamedPress, ids: list[int]) -> tuple[dict[in
         model.set_attn_implementation(attention_for(press, model.config))
         with torch.no_grad(), press(model):
             model.model(input_ids=torch.tensor([ids], device=model.device), past_key_values=cache)
+    except CaptureError:
+        raise
     except Exception as error:  # other people's code may stop with anything
         raise CaptureError(f"{named.name} stopped ({type(error).__name__}: {_sentence(error)})", "--press") from error
     finally:

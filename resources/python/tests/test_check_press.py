@@ -21,6 +21,7 @@ from tiny_models import (
     unlike_config,
     whisper_config,
 )
+from transformers import DynamicCache
 
 from kvscope_capture import CaptureError
 from kvscope_capture.attention import decoder_of
@@ -229,6 +230,24 @@ def test_a_press_that_cannot_be_checked_is_refused(layers: Any) -> None:
 def test_a_model_whose_cache_no_press_prunes_is_refused(config: Any, sentence: str) -> None:
     with pytest.raises(CaptureError, match=sentence):
         read_layers(random_model(config(), 0), random_ids(20, 3))
+
+
+@pytest.mark.parametrize("kind", ["deepseek_v2", "deepseek_v3"])
+def test_a_cache_of_latents_is_refused_by_what_it_holds(kind: str) -> None:
+    """Transformers 5.23 caches what attention expands to keys and values; a version that caches the keys is checked."""
+    model = random_model(CONFIGS["deepseek-v3"]() if kind == "deepseek_v3" else unlike_config(kind), 0)
+    cache = DynamicCache()
+    model(input_ids=torch.tensor([[1, 2]]), past_key_values=cache)
+    if cache.layers[0].keys.shape[1] == 4:
+        assert len(read_layers(model, random_ids(20, 3))) == 3
+        return
+    sentence = (
+        f"{kind}: the cache of layer 0 holds 1 x 16 numbers a token, from which attention makes the keys of 4 heads "
+        r"of width 24 \(MLA\): a press is given no keys. "
+        "Capture the prompt with kvscope-capture, and compare policies with kvscope measure"
+    )
+    with pytest.raises(CaptureError, match=sentence):
+        read_layers(model, random_ids(20, 3))
 
 
 def test_whisper_is_checked_where_its_attention_is_given_hidden_states_by_name() -> None:

@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 import torch
 from measured_lists import capture_tiny
+from ports import Port
 from tiny_models import mixed_model, tiny_model
-from transformers import AutoConfig
+from transformers import AutoConfig, DynamicCache
 
 from kvscope_capture import CaptureError
 from kvscope_capture.command import DTYPES
 from kvscope_capture.prompt import default_cut
 from kvscope_press import scores as scoring
-from kvscope_press.presses import NamedPress
+from kvscope_press.presses import NamedPress, press_scores
 from kvscope_press.scores import CaptureHead, all_layers, write_scores
 from kvscope_press.scores_command import main
 
@@ -170,6 +171,17 @@ def test_a_model_is_recognised_by_its_keys(
     with pytest.raises(CaptureError, match="keys in layer 2 are not those of the capture") as refused:
         head.require_keys_of(2, given)
     assert "--compute-dtype" not in refused.value.remedy
+
+
+def test_a_cache_of_latents_is_not_scored() -> None:
+    """Transformers 5.23 caches what attention of DeepSeek-V3 expands to keys; earlier versions cache the keys."""
+    model, cache = tiny_model("deepseek-v3"), DynamicCache()
+    model(input_ids=torch.tensor([[1, 2]]), past_key_values=cache)
+    if cache.layers[0].keys.shape[1] == 4:
+        pytest.skip("this version of Transformers caches the keys")
+    sentence = r"deepseek_v3: the cache of layer 0 holds latents \(MLA\).* keys of 4 heads.* with kvscope measure.$"
+    with pytest.raises(CaptureError, match=sentence):
+        press_scores(model, NamedPress("Port", {}, Port()), list(range(20)))
 
 
 @pytest.mark.parametrize("asked", [None, "fp16"])
