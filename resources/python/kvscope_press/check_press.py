@@ -121,7 +121,7 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the comparison; 0 where all heads agree but for ties and rounding, else 1."""
+    """Prints the comparison; 0 where all heads agree but for ties and float rounding, else 1."""
     press = load_press(arguments.press)
     spec, budget = budget_of(press, arguments.policy)
     find_program()

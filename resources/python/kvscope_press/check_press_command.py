@@ -18,7 +18,8 @@ def parser() -> argparse.ArgumentParser:
     p = Parser(
         prog="kvscope-check-press",
         description=__doc__,
-        epilog="Exit code: 0 equal but for ties and rounding, 1 different, 2 bad input.",
+        epilog="Exit code: 0 equal but for ties and float rounding of scores, 1 different (also in the number of "
+        "tokens alone), 2 bad input.",
     )
     add_version(p)
     p.add_argument("model", help="a folder or a name that transformers can load; a small one will do")

@@ -359,6 +359,14 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean" in capsys.readouterr().err
 
 
+def test_another_count_is_a_difference_and_the_help_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """ "Rounding" alone would include the reason `rounding of the count`, whose exit code is 1."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "0 equal but for ties and float rounding of scores, 1 different (also in the number of tokens alone)" in told
+
+
 def test_a_byte_order_mark_is_no_token(tmp_path: pathlib.Path) -> None:
     (tmp_path / "t.txt").write_bytes("\ufeffab\r\nc".encode())
     given = argparse.Namespace(text=tmp_path / "t.txt", tokens=9)
