@@ -1,13 +1,18 @@
 // Tensors of other programs through the program: what is converted reads as if it had been captured, mistakes give one
 // sentence that names file, tensor and remedy, and no file.
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QTest>
 
+#include "core/capture/open_capture.h"
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/tensor_files.h"
 #include "tests/support/test_program.h"
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 using kvscope::testing::Program;
@@ -29,6 +34,12 @@ FileTensor drawn(const std::string& name, int heads = kHeads) {
 std::vector<FileTensor> someLayers() {
     return {drawn("layers.0.k"), drawn("layers.0.v"), drawn("layers.0.q", 4),
             drawn("layers.1.k"), drawn("layers.1.v"), drawn("layers.1.q", 4)};
+}
+
+QJsonArray numbersOf(const std::vector<std::int64_t>& numbers) {
+    QJsonArray list;
+    for (const std::int64_t number : numbers) list.append(static_cast<qint64>(number));
+    return list;
 }
 
 void expectRefusal(const Program& program, const QStringList& command, const QList<QByteArray>& parts) {
@@ -115,6 +126,54 @@ private slots:
                       {"model type gpt2", "kvscope-describe MODEL", "config.json"});
         QVERIFY(program.run({"evict", "x.h5", "--policy", "keydiff@0.25", "--out", "kept.json"}).code == 0);
         expectRefusal(program, {"evict", "x.h5", "--policy", "snapkv@0.25", "--out", "y.json"}, {"queries"});
+    }
+
+    // A stated layout holds for all tensors, so queries of other axes are no matter of taste: the heads would be
+    // tokens.
+    void aStatedLayoutDoesNotTransposeQueries() {
+        const Program program;
+        FileTensor keys = drawn("layers.0.k"), values = drawn("layers.0.v"), queries = drawn("layers.0.q", 4);
+        for (FileTensor* const turned : {&keys, &values}) std::swap(turned->shape[0], turned->shape[1]);
+        writeFile(program.at("nhd.safetensors").toStdString(), safetensorsOf({keys, values, queries}));
+        const QStringList convert = {"convert", "nhd.safetensors", "--layout", "nhd", "--out", "x.h5"};
+        expectRefusal(program, convert, {"the 40 tokens stand on another axis", "tensor layers.0.q", "--config"});
+        std::swap(queries.shape[0], queries.shape[1]);
+        writeFile(program.at("nhd.safetensors").toStdString(), safetensorsOf({keys, values, queries}));
+        const Program::Outcome outcome = program.run(convert);
+        QVERIFY2(outcome.code == 0 && outcome.out.contains("4 query heads, 2 KV heads, 40 tokens"), outcome.error);
+    }
+
+    // A list of texts beside the tensors leaves their positions alone, and is no list of another prompt.
+    void aTokenListAddsToWhatTheTensorsTell() {
+        const Program program;
+        std::vector<std::int64_t> ids(kTokens), positions(kTokens);
+        std::iota(ids.begin(), ids.end(), 500);
+        std::iota(positions.begin(), positions.end(), 7000);
+        const auto column = [](const char* name, const std::vector<std::int64_t>& numbers) {
+            return FileTensor{name,
+                              "I64",
+                              {kTokens},
+                              {reinterpret_cast<const char*>(numbers.data()), kTokens * sizeof(std::int64_t)}};
+        };
+        writeFile(program.at("t.safetensors").toStdString(),
+                  safetensorsOf({drawn("layers.0.k"), drawn("layers.0.v"), column("input_ids", ids),
+                                 column("position_ids", positions)}));
+        const QStringList convert = {"convert", "t.safetensors", "--tokens", "t.json", "--out", "x.h5"};
+        const auto positionsWith = [&](const QJsonObject& list) {
+            writeFile(program.at("t.json").toStdString(), QJsonDocument(list).toJson().toStdString());
+            const Program::Outcome outcome = program.run(convert);
+            return outcome.code != 0 ? std::vector<std::int64_t>()
+                                     : kvscope::openCapture(program.at("x.h5").toStdString())->tokens().positions;
+        };
+        QJsonObject list{{"ids", numbersOf(ids)}};
+        QCOMPARE(positionsWith(list), positions);
+        list["position_ids"] = numbersOf(ids);
+        QCOMPARE(positionsWith(list), ids);
+        ids[3] = 9;
+        list["ids"] = numbersOf(ids);
+        writeFile(program.at("t.json").toStdString(), QJsonDocument(list).toJson().toStdString());
+        expectRefusal(program, convert,
+                      {"token 3 has the id 503 here and 9 in t.json", "tensor input_ids", "--tokens"});
     }
 
     void refusesMistakes() {

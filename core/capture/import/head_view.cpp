@@ -136,10 +136,12 @@ AxisOrder orderOfQueries(const ArchiveTensor& tensor, AxisOrder ofKeys, std::int
     if (shape.size() != 3 || (shape[0] == tokens) == (shape[1] == tokens)) return ofKeys;
     const AxisOrder order = shape[0] == tokens ? AxisOrder::TokensFirst : AxisOrder::HeadsFirst;
     if (order != ofKeys && !together)
-        refuseTensor(tensor,
-                     fmt::format("the {} tokens stand on another axis of the shape {} than on that of the keys", tokens,
-                                 tensor.shapeText()),
-                     "Save queries with the axes of the keys, or say how many heads there are with --config");
+        refuseTensor(
+            tensor,
+            fmt::format("the {} tokens stand on another axis of the shape {} than on that of the keys", tokens,
+                        tensor.shapeText()),
+            "Save queries with the axes of the keys, or say how many heads there are with --config and without "
+            "--layout");
     return order;
 }
 

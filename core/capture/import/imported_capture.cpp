@@ -190,11 +190,11 @@ private:
         if (const auto pre = tensors.find(ImportRole::KeysPreRope); pre != tensors.end())
             views[TensorRole::KeysPreRope] = headView(*pre->second, found, kvHeads());
         if (const auto queries = tensors.find(ImportRole::Queries); queries != tensors.end()) {
-            const bool open = !m_model && order == AxisOrder::Auto, together = both != tensors.end();
+            const bool together = both != tensors.end();
             const std::int64_t rows = views[TensorRole::Keys].rows;
-            views[TensorRole::Queries] =
-                headView(*queries->second, open ? orderOfQueries(*queries->second, found, rows, together) : order,
-                         m_model ? m_model->numQueryHeads : 0);
+            const AxisOrder ofQueries =
+                m_model ? order : orderOfQueries(*queries->second, found, rows, together); // a model tells the heads
+            views[TensorRole::Queries] = headView(*queries->second, ofQueries, m_model ? m_model->numQueryHeads : 0);
         }
         if (m_info.layers.empty()) takeSizes(views);
         checkSizes(number, views);
@@ -320,11 +320,20 @@ private:
         return numbers;
     }
 
+    /// Takes what the list states; positions that it leaves out are the archive's. Throws Error where both state ids
+    /// and these differ, because one of the two then describes another prompt.
+    void addTokenList(const ArchiveTensor* storedIds, const std::string& path) {
+        TokenTable listed = readTokenList(path, m_tokens);
+        const auto differ = std::ranges::mismatch(m_tokens.ids, listed.ids);
+        if (storedIds && differ.in1 != m_tokens.ids.end())
+            refuseTensor(*storedIds,
+                         fmt::format("token {} has the id {} here and {} in {}", differ.in1 - m_tokens.ids.begin(),
+                                     *differ.in1, *differ.in2, path),
+                         "Give --tokens the list of this prompt, or leave it out");
+        m_tokens = std::move(listed);
+    }
+
     void readTokens(const NamedTensors& named, const ImportOptions& options) {
-        if (!options.tokensPath.empty()) {
-            m_tokens = readTokenList(options.tokensPath, m_info.numTokens);
-            return;
-        }
         m_tokens = numberedTokens(m_info.numTokens);
         if (named.tokenIds) {
             const auto ids = wholeNumbers(*named.tokenIds);
@@ -333,6 +342,10 @@ private:
             nameByIds(m_tokens);
         }
         if (named.positions) m_tokens.positions = wholeNumbers(*named.positions);
+        if (!options.tokensPath.empty()) {
+            addTokenList(named.tokenIds, options.tokensPath);
+            return;
+        }
         m_assumed.push_back(named.tokenIds ? "no texts: tokens are called by their ids"
                                            : "no tokens: they are called by their places");
     }

@@ -85,11 +85,12 @@ void nameByIds(TokenTable& tokens) {
     }
 }
 
-TokenTable readTokenList(const std::string& path, std::int64_t tokens) {
+TokenTable readTokenList(const std::string& path, const TokenTable& known) {
     const Json json = parsedJson(readJsonText(path, kLargestList));
     if (!json.is_object() || !json.contains("ids"))
         fail(path, "the file is not a JSON object with a list of ids", "ids");
-    TokenTable table = numberedTokens(tokens);
+    TokenTable table = known;
+    const auto tokens = static_cast<std::int64_t>(known.ids.size());
     table.ids = numbersOf<std::int32_t>(listOf(json, "ids", tokens, path), "ids", path);
     if (json.contains("position_ids"))
         table.positions = numbersOf<std::int64_t>(listOf(json, "position_ids", tokens, path), "position_ids", path);
