@@ -8,7 +8,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
+#include <numeric>
+#include <span>
 
 namespace kvscope {
 
@@ -34,6 +38,60 @@ void checkTokens(const NamedDataset& source, const CaptureReader& capture) {
         throw Error({"the scores are those of other tokens than the capture's", source.path,
                      "Run kvscope-scores on this capture", source.file});
 }
+
+/// The scores of one KV head, as the file has them.
+struct HeadScores {
+    const NamedDataset& source;
+    LayerIndex layer;
+    std::int64_t head;
+    std::span<const double> scores;
+
+    [[noreturn]] void refuse(const std::string& what, std::string remedy) const {
+        throw Error({fmt::format("layer {}, KV head {}: {}", layer.value, head, what), source.path, std::move(remedy),
+                     source.file});
+    }
+
+    /// Throws Error for NaN and for finite numbers beyond float; infinity is a score.
+    void check() const {
+        for (std::size_t token = 0; token < scores.size(); ++token) {
+            if (std::isnan(scores[token]))
+                refuse(fmt::format("the score of token {} is not a number (NaN)", token), "Write a number");
+            if (std::isfinite(scores[token]) && std::abs(scores[token]) > kLargest)
+                refuse(fmt::format("the score {} of token {} is beyond float32", scores[token], token),
+                       "Scale the scores, or write their ranks");
+        }
+    }
+
+    /// As float, in the order of the doubles. Decisions read floats and give ties to the earlier token, so a double
+    /// that would round to the float of a smaller one becomes the next float. Doubles are random now and then as near
+    /// as that; where many stand in a row, the floats would no longer be the file's scores: throws Error.
+    std::vector<float> narrowed() const {
+        std::vector<float> narrow;
+        std::ranges::transform(scores, std::back_inserter(narrow), [](double x) { return static_cast<float>(x); });
+        if (std::ranges::equal(narrow, scores)) return narrow; // each float is the score: none was moved
+        std::vector<std::size_t> ascending(scores.size());
+        std::iota(ascending.begin(), ascending.end(), std::size_t{0});
+        std::ranges::sort(ascending, {}, [&](std::size_t token) { return scores[token]; });
+        for (std::size_t i = 1; i < ascending.size(); ++i) {
+            const std::size_t before = ascending[i - 1], token = ascending[i];
+            const float rounded = narrow[token];
+            if (scores[token] == scores[before])
+                narrow[token] = narrow[before];
+            else if (rounded <= narrow[before])
+                narrow[token] = std::nextafter(narrow[before], kInfinite);
+            const double step = static_cast<double>(std::nextafter(rounded, kInfinite)) - rounded;
+            if (narrow[token] > rounded && static_cast<double>(narrow[token]) - rounded > kMostSteps * step)
+                refuse(fmt::format("float32 does not tell scores near {} apart, as those of tokens {} and {}",
+                                   scores[token], before, token),
+                       "Subtract an offset from the scores, or write their ranks");
+        }
+        return narrow;
+    }
+
+    static constexpr float kLargest = std::numeric_limits<float>::max();
+    static constexpr float kInfinite = std::numeric_limits<float>::infinity();
+    static constexpr int kMostSteps = 8; ///< between floats, by which a score may be moved
+};
 
 } // namespace
 
@@ -89,9 +147,12 @@ HostTensor readImportedScores(const std::string& namedDataset, const CaptureRead
     const std::int64_t width = read.shape[2];
     HostTensor scores{{heads, end}, {}};
     for (std::int64_t h = 0; h < heads; ++h) {
-        const auto from = read.numbers.begin() + (placeOf(capture, layer) * heads + h) * width;
-        std::transform(from, from + end, std::back_inserter(scores.data),
-                       [](double x) { return static_cast<float>(x); });
+        const double* const from = read.numbers.data() + (placeOf(capture, layer) * heads + h) * width;
+        const std::span<const double> row(from, static_cast<std::size_t>(end));
+        const HeadScores head{source, layer, h, row};
+        head.check();
+        const std::vector<float> narrow = head.narrowed();
+        scores.data.insert(scores.data.end(), narrow.begin(), narrow.end());
     }
     return scores;
 }

@@ -34,7 +34,9 @@ std::string pathStamp(const std::string& path);
 
 /// Scores [layers, KV heads, n] as the policy `imported` takes them -> [Hkv, end] of one layer. The first axis has the
 /// capture's layers, in their order; n is the capture's number of tokens, or less if it is at least `end`.
-/// Throws Error, also where a `kvscope-scores` file (resources/manual/capture_format.md) holds scores of other tokens.
+/// The floats have the order of the file's doubles. Throws Error naming data set, layer and head for NaN and where
+/// float cannot keep that order near the scores; also where a `kvscope-scores` file
+/// (resources/manual/capture_format.md) holds scores of other tokens.
 HostTensor readImportedScores(const std::string& namedDataset, const CaptureReader& capture, LayerIndex layer,
                               std::int64_t end);
 /// What a `kvscope-scores` file says of its data set: what made the scores, and whether it saw more than `end` tokens.

@@ -9,6 +9,9 @@
 #include "tests/app/command_test.h"
 #include "tests/support/test_program.h"
 
+#include <cmath>
+#include <functional>
+
 using kvscope::testing::CommandTest;
 
 class RecordedRandomnessTest : public CommandTest {
@@ -108,6 +111,31 @@ private slots:
         const auto imported = evictJson({"--policy", "imported,file=scores.h5:/scores@50t", "--cut", "300"}, "b.json");
         QCOMPARE(keptOf(drawn).size(), 12);
         QCOMPARE(keptOf(imported.value("heads")), keptOf(drawn));
+    }
+
+    // Scores of another program are decided as it has them, or refused by name: no list is a matter of rounding.
+    void importedScoresKeepTheOrderOfTheirDoubles() {
+        const QStringList command = {"evict", kSample, "--policy", "imported,file=scores.h5:/near@3t",
+                                     "--cut", "300",   "--out",    "near.json"};
+        const auto write = [&](const std::function<double(int, int)>& score) {
+            std::vector<double> scores;
+            for (int head = 0; head < 12; ++head)
+                for (int token = 0; token < 300; ++token) scores.push_back(score(head, token));
+            kvscope::h5::Writer writer(m_program.at("scores.h5").toStdString());
+            writer.put("near", scores, {6, 2, 300});
+            writer.close();
+        };
+        write([](int, int token) { return token > 290 ? 1 + 1e-12 * token : 0.001 * token; });
+        expectDone(command);
+        for (const auto& head : json("near.json").object()["heads"].toArray())
+            QCOMPARE(head.toObject()["kept"].toArray(), (QJsonArray{297, 298, 299}));
+        write([](int, int token) { return 1.7e9 + token % 21; });
+        expectRefused(command, "layer 0, KV head 0: float32 does not tell scores near 1700000");
+        expectRefused(command, "write their ranks: scores.h5");
+        write([](int head, int token) { return head == 7 && token == 12 ? NAN : token; });
+        expectRefused(command, "layer 3, KV head 1: the score of token 12 is not a number (NaN) (/near)");
+        write([](int head, int token) { return head == 7 && token == 12 ? 1e300 : token; });
+        expectRefused(command, "the score 1e+300 of token 12 is beyond float32 (/near)");
     }
 };
 
