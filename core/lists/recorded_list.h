@@ -48,6 +48,7 @@ struct RecordedSelection {
     std::string engine, arithmetic, command;
     bool simulated = false;
     std::vector<RecordedHead> heads; ///< ascending (layer, kvHead)
+    std::string path;                ///< of the file that was read; no field of it
 };
 
 } // namespace kvscope

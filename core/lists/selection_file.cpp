@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 namespace kvscope {
 
@@ -28,8 +29,9 @@ std::string extensionOf(const std::string& path) {
                  "Choose one of these extensions", path});
 }
 
-[[noreturn]] void misfit(const std::string& why, const std::string& place, const std::string& remedy) {
-    throw Error({"the list does not fit the capture: " + why, place, remedy});
+[[noreturn]] void misfit(const RecordedSelection& list, const std::string& why, const std::string& place,
+                         const std::string& remedy) {
+    throw Error({"the list does not fit the capture: " + why, place, remedy, list.path});
 }
 
 /// A capture without a hash is identified by size and modification time, which do not identify a copy.
@@ -40,12 +42,14 @@ void checkScores(const std::vector<float>& scores, const RecordedSelection& list
                  const std::string& place) {
     const bool isShort = list.captureTokens == 0 && std::cmp_less(scores.size(), info.numTokens);
     if (!scores.empty() && !isShort && std::cmp_not_equal(scores.size(), info.numTokens))
-        misfit("it has " + std::to_string(scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens",
+        misfit(list,
+               "it has " + std::to_string(scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens",
                place, {});
 }
 
 /// All query heads that read the KV head have a set, or none has.
-void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const std::string& place) {
+void checkQueryHeads(const RecordedHead& head, const RecordedSelection& list, const CaptureInfo& info,
+                     const std::string& place) {
     if (head.queryHeads.empty()) return;
     const std::vector<std::int32_t>& gqaGroupOf = info.layerInfo(LayerIndex(head.layer)).gqaGroupOf;
     std::vector<std::int32_t> group, listed;
@@ -53,23 +57,36 @@ void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const st
         if (gqaGroupOf[q] == head.kvHead) group.push_back(static_cast<std::int32_t>(q));
     for (const RecordedQueryHead& own : head.queryHeads) listed.push_back(own.queryHead);
     if (listed != group)
-        misfit(fmt::format("it has sets for query heads {}, and query heads {} read this KV head",
+        misfit(list,
+               fmt::format("it has sets for query heads {}, and query heads {} read this KV head",
                            fmt::join(listed, ", "), fmt::join(group, ", ")),
                place, "Give a set for each of them, or for none");
 }
 
 void checkHead(const RecordedHead& head, const RecordedSelection& list, const CaptureInfo& info, TokenIndex cut) {
     const std::string place = "layer " + std::to_string(head.layer) + ", KV head " + std::to_string(head.kvHead);
-    static_cast<void>(info.layerInfo(LayerIndex(head.layer)));
+    if (std::ranges::find(info.layers, LayerIndex(head.layer), &LayerInfo::layer) == info.layers.end())
+        misfit(list, fmt::format("the capture has no layer {}", head.layer), place, {});
     if (head.kvHead >= info.numKvHeads)
-        misfit("the capture has KV heads 0 to " + std::to_string(info.numKvHeads - 1), place, {});
+        misfit(list, "the capture has KV heads 0 to " + std::to_string(info.numKvHeads - 1), place, {});
     if (!head.kept.empty() && head.kept.back() >= cut)
-        misfit("token " + std::to_string(head.kept.back()) + " is kept, but the cut is " + std::to_string(cut), place,
-               "Kept tokens lie before the cut");
-    checkQueryHeads(head, info, place);
+        misfit(list, "token " + std::to_string(head.kept.back()) + " is kept, but the cut is " + std::to_string(cut),
+               place, "Kept tokens lie before the cut");
+    checkQueryHeads(head, list, info, place);
     checkScores(head.scores, list, info, place);
     for (const RecordedQueryHead& own : head.queryHeads)
         checkScores(own.scores, list, info, place + ", query head " + std::to_string(own.queryHead));
+}
+
+/// The token at which the words of the list cut the capture. Empty where they say nothing of their own: "default"
+/// depends on what the capture knows, and other programs may write words that mean nothing here.
+std::optional<TokenIndex> statedToken(const RecordedSelection& list, const CaptureReader& capture) {
+    if (list.cut.empty() || list.cut == "default") return std::nullopt;
+    try {
+        return Cut::resolve(list.cut, capture).token;
+    } catch (const Error&) {
+        return std::nullopt;
+    }
 }
 
 } // namespace
@@ -90,21 +107,33 @@ void writeSelection(const std::string& path, const RecordedSelection& selection,
 
 RecordedSelection readSelection(const std::string& path) {
     const std::string extension = extensionOf(path);
-    if (extension == ".json") return parseSelectionJson(readJsonText(path), path);
-    if (extension == ".csv") return parseSelectionCsv(readWholeFile(path), path);
-    if (extension == ".h5") return readSelectionHdf5(path);
-    refuseExtension(path);
+    RecordedSelection selection;
+    if (extension == ".json")
+        selection = parseSelectionJson(readJsonText(path), path);
+    else if (extension == ".csv")
+        selection = parseSelectionCsv(readWholeFile(path), path);
+    else if (extension == ".h5")
+        selection = readSelectionHdf5(path);
+    else
+        refuseExtension(path);
+    selection.path = path;
+    return selection;
 }
 
 Cut cutOf(const RecordedSelection& selection, const CaptureReader& capture) {
     const auto n = static_cast<TokenIndex>(capture.info().numTokens);
     const std::string typed = selection.cut.empty() ? "default" : selection.cut;
     if (selection.cutToken == 0 && selection.cut.empty())
-        misfit("it names no cut", "cut", "Add cut, as in \"last:256\" or \"995\"");
+        misfit(selection, "it names no cut", "cut", "Add cut, as in \"last:256\" or \"995\"");
     if (selection.cutToken == 0) return Cut::resolve(typed, capture);
     if (selection.cutToken < 0 || selection.cutToken > n)
-        misfit("its cut " + std::to_string(selection.cutToken) + " lies outside the " + std::to_string(n) + " tokens",
+        misfit(selection,
+               "its cut " + std::to_string(selection.cutToken) + " lies outside the " + std::to_string(n) + " tokens",
                "cut", {});
+    if (const auto stated = statedToken(selection, capture); stated && *stated != selection.cutToken)
+        misfit(selection,
+               fmt::format("its cut '{}' is token {} here, its cut_token is {}", typed, *stated, selection.cutToken),
+               "cut_token", "Leave out the one that is wrong");
     if (selection.cutToken == n) return Cut::resolve("none", capture);
     Cut cut = Cut::resolve(std::to_string(selection.cutToken), capture);
     cut.text = typed;
@@ -114,11 +143,13 @@ Cut cutOf(const RecordedSelection& selection, const CaptureReader& capture) {
 void checkAgainst(const RecordedSelection& selection, const CaptureReader& capture) {
     const CaptureInfo& info = capture.info();
     if (isContentHash(selection.captureHash) && isContentHash(info.hash) && selection.captureHash != info.hash)
-        misfit("it was made from another one (hash " + selection.captureHash.substr(0, 12) + "..., not " +
+        misfit(selection,
+               "it was made from another one (hash " + selection.captureHash.substr(0, 12) + "..., not " +
                    info.hash.substr(0, 12) + "...)",
                "capture.hash", "Open " + (selection.captureFile.empty() ? "that capture" : selection.captureFile));
     if (selection.captureTokens > 0 && selection.captureTokens != info.numTokens)
-        misfit("it was made from " + std::to_string(selection.captureTokens) + " tokens, the capture has " +
+        misfit(selection,
+               "it was made from " + std::to_string(selection.captureTokens) + " tokens, the capture has " +
                    std::to_string(info.numTokens),
                "capture.tokens", {});
     const TokenIndex cut = cutOf(selection, capture).token;

@@ -103,6 +103,16 @@ void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) 
     tidyScores(head.kept, head.scores, head.ranks, tokens, headName(head), path);
 }
 
+/// As JSON, Python and HDF5 (a number) spell it. Throws Error for other texts: a simulated list must not pass for a
+/// real one.
+bool readTruth(std::string_view text, const std::string& place, const std::string& path) {
+    for (const std::string_view yes : {"true", "True", "1"})
+        if (text == yes) return true;
+    for (const std::string_view no : {"false", "False", "0"})
+        if (text == no) return false;
+    throw Error({fmt::format("'{}' is neither true nor false", text), place, "Write true or false", path});
+}
+
 } // namespace
 
 std::span<const SelectionField> selectionFields() { return kFields; }
@@ -128,7 +138,7 @@ void SelectionField::setText(RecordedSelection& selection, std::string_view text
         if constexpr (std::is_same_v<T, std::string>)
             value = text;
         else if constexpr (std::is_same_v<T, bool>)
-            value = text == "true";
+            value = readTruth(text, key(), path);
         else
             value = readNumber<T>(text, key(), path);
     };

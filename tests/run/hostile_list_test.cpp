@@ -47,6 +47,29 @@ private slots:
         QVERIFY(errorText([&] { readSelection(path("twice.csv")); }).startsWith("column 'position' is there twice"));
     }
 
+    // Whatever other programs write for true: a simulated list must not pass for a real one.
+    void simulatedHasSpellings() {
+        const auto simulated = [&](const std::string& text) {
+            std::ofstream(path("said.csv"))
+                << "# format: kvscope-selection\n# simulated: " + text + "\nlayer,kv_head,position\n0,0,1\n";
+            return readSelection(path("said.csv")).simulated;
+        };
+        for (const char* yes : {"true", "True", "1"}) QVERIFY(simulated(yes));
+        for (const char* no : {"false", "False", "0"}) QVERIFY(!simulated(no));
+        for (const char* other : {"yes", "2", "TRUE "}) {
+            const QString error = errorText([&] { simulated(other); });
+            QVERIFY2(error.contains("is neither true nor false (simulated)"), qPrintable(error));
+            QVERIFY2(error.endsWith("said.csv"), qPrintable(error));
+        }
+        h5::Writer writer(path("said.h5"));
+        beginList(writer, 1);
+        writer.attribute("/", "simulated", std::int64_t{1});
+        writer.put("/heads/offsets", std::vector<std::int64_t>{0, 1});
+        writer.put("/kept/position", std::vector<std::int32_t>{3});
+        writer.close();
+        QVERIFY(readSelection(path("said.h5")).simulated);
+    }
+
     void positionsThatAreNotInTheFileAreNotAllocated() {
         h5::Writer writer(path("declared.h5"));
         beginList(writer, 1);

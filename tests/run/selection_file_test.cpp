@@ -386,20 +386,23 @@ private slots:
     void checkedAgainstTheCapture() {
         const auto capture = makeRandomCapture(1, 40, 8, 2, 2, 4);
         capture->captureInfo.hash = "0123abcd";
-        const RecordedSelection good = randomList(3, true);
+        RecordedSelection good = randomList(3, true);
+        good.path = "list.h5";
         checkAgainst(good, *capture);
         QCOMPARE(cutOf(good, *capture).token, 30);
         const auto refused = [&](const char* part, auto change) {
             RecordedSelection list = good;
             change(list);
             const std::string message = errorMessage([&] { checkAgainst(list, *capture); });
-            QVERIFY2(message.find(part) != std::string::npos, message.c_str());
+            QVERIFY2(message.find(part) != std::string::npos && message.ends_with("list.h5"), message.c_str());
         };
         refused("another one", [](auto& list) { list.captureHash = "ffff"; });
         refused("from 41 tokens", [](auto& list) { list.captureTokens = 41; });
-        refused("layer", [](auto& list) { list.heads[2].layer = 8; });
+        refused("has no layer 8", [](auto& list) { list.heads[2].layer = 8; });
         refused("KV heads 0 to 1", [](auto& list) { list.heads[2].kvHead = 2; });
-        refused("but the cut is 5", [](auto& list) { list.cutToken = 5; });
+        refused("but the cut is 5", [](auto& list) { list.cutToken = 5, list.cut = "5"; });
+        refused("its cut 'segment:context' is token 30 here, its cut_token is 5", [](auto& l) { l.cutToken = 5; });
+        refused("its cut 'last:5' is token 35 here", [](auto& list) { list.cutToken = 40, list.cut = "last:5"; });
         refused("its cut 41", [](auto& list) { list.cutToken = 41; });
         refused("names no cut", [](auto& list) { list.cutToken = 0, list.cut.clear(); });
         RecordedSelection unknown = good; // size and time instead of a hash say nothing about a copy
@@ -407,7 +410,7 @@ private slots:
         checkAgainst(unknown, *capture);
         unknown.cutToken = 0;
         QCOMPARE(cutOf(unknown, *capture).token, 30); // the context is 3/4 of 40 tokens
-        unknown.cutToken = 40;
+        unknown.cutToken = 40, unknown.cut = "none";
         QVERIFY(cutOf(unknown, *capture).evaluatedOnSeen);
     }
 };
