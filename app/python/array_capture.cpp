@@ -54,6 +54,9 @@ void checkNumbers(const LayerArrays& arrays, std::int64_t queryHeads) {
         refuse("softcap", "the number is negative or not finite", "Give 0 for none");
     if (std::max(arrays.layer, arrays.numLayers) > kMostLayers)
         refuse("layer", "no model has so many layers", "Give the layer's index in the model");
+    if (arrays.numLayers != 0 && arrays.layer >= arrays.numLayers)
+        refuse("layer", fmt::format("a model of {} layers has no layer {}", arrays.numLayers, arrays.layer),
+               "Layers count from 0: give a smaller one, or another num_layers");
     const auto isFinite = [](float number) { return std::isfinite(number); };
     if (!std::ranges::all_of(arrays.sinks, isFinite)) refuse("sinks", "a logit is not finite", "Give finite logits");
     if (!std::ranges::all_of(arrays.frequencies, isFinite))
@@ -123,7 +126,7 @@ std::shared_ptr<const CaptureReader> captureOf(LayerArrays arrays) {
     CaptureInfo& info = capture->captureInfo;
     info.fileName = info.path = "arrays";
     info.hash = "arrays";
-    info.numLayers = std::max(arrays.numLayers, arrays.layer + 1);
+    info.numLayers = arrays.numLayers != 0 ? arrays.numLayers : arrays.layer + 1;
     info.numQueryHeads = static_cast<int>(queryHeads);
     info.numKvHeads = static_cast<int>(shape[0]);
     info.headDim = static_cast<int>(shape[2]);

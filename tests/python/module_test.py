@@ -205,6 +205,7 @@ class ModuleTest(unittest.TestCase):
             (lambda: kvscope.evict(k, k, policy=policy, seed=2**64), "seed", "out of range"),
             (lambda: kvscope.evict(k, k, policy=policy, softcap="much"), "softcap", "no number"),
             (lambda: kvscope.evict(k, k, policy=policy, layer=1.5), "layer", "no whole number"),
+            (lambda: kvscope.evict(k, k, policy=policy, layer=5, num_layers=3), "layer", "of 3 layers has no layer 5"),
             (lambda: kvscope.evict(k, k, policy=policy, sinks=[[1.0]]), "sinks", "no row of finite numbers"),
             (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[0.5, 1]), "kv_of_q", "whole"),
             (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[1, 1]), "kv_of_q", "no query head reads KV head 0"),
