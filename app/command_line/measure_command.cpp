@@ -154,6 +154,7 @@ TableRow columnsOf(const Row& row) {
                         {"policy", r.request.recorded ? r.request.recorded->policy : r.request.policy.policy},
                         {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant},
                         {"spec", row.group.spec},
+                        {"list", r.request.recorded ? r.request.recorded->path : std::string()},
                         {"cut", r.request.cut.text},
                         {"cut_token", r.request.cut.token},
                         {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()},
@@ -293,10 +294,19 @@ private:
         return groups;
     }
 
+    /// Throws Error for what only a policy would read.
+    void refusePolicyOptions() const {
+        m_options.refuseBudgetAlone();
+        for (const char* const option : {"--cut", "--seed"})
+            if (m_command->count(option) > 0)
+                throw Error({"a recorded list has a cut and a seed of its own, and no policy is named", option,
+                             "Leave it out, or name policies with --policy"});
+    }
+
     std::vector<RunRequest> makeRequests(const std::shared_ptr<const CaptureReader>& capture) const {
         std::vector<RunRequest> requests;
         const auto layers = chosenLayers(m_layers, *capture);
-        if (m_options.policies.empty() && !m_selections.empty()) m_options.refuseBudgetAlone();
+        if (m_options.policies.empty() && !m_selections.empty()) refusePolicyOptions();
         if (!m_options.policies.empty() || m_selections.empty()) {
             const Cut cut = Cut::resolve(m_options.cut, *capture);
             for (const PolicySpec& spec : m_options.specs())

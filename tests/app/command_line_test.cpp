@@ -213,7 +213,8 @@ private slots:
             expectDone({"evict", kSample, "--policy", "snapkv@0.1", "--layers", "1", "--out", name});
             expectDone({"measure", kSample, "--selection", name, "--out", "m.json"});
             QJsonObject measured = QJsonDocument::fromJson(contentOf(at("m.json"))).object();
-            const QByteArray rows = QJsonDocument(measured["rows"].toArray()).toJson();
+            const QByteArray rows =
+                QJsonDocument(measured["rows"].toArray()).toJson().replace(name.toUtf8(), "l"); // the column `list`
             QVERIFY(measured["rows"].toArray().size() > 0);
             first = first.isEmpty() ? rows : first;
             QCOMPARE(rows, first);

@@ -33,6 +33,14 @@ private slots:
         expectDone(command);
     }
 
+    // A list states them itself; beside a policy they are the policy's.
+    void aMeasuredListNeedsNoCutAndSeed() {
+        const QStringList measure = {"measure", "c.h5", "--selection", "l.json", "--out", "n.csv"};
+        expectRefused(measure + QStringList{"--cut", "last:20"}, "and no policy is named (--cut)");
+        expectRefused(measure + QStringList{"--seed", "3"}, "and no policy is named (--seed)");
+        expectDone(measure + QStringList{"--cut", "last:20", "--policy", "keydiff@0.25"});
+    }
+
     void capturesAreNotReadBesideACurve() {
         expectRefused({"calibrate", "nosuch.h5", "--k=-3", "--policy", "snapkv", "--out", "k.json"},
                       "captures are not read beside --k (nosuch.h5)");

@@ -44,6 +44,19 @@ private slots:
         }
     }
 
+    void rowsNameTheirList() {
+        for (const char* list : {"a.json", "b.csv"})
+            expectDone({"evict", kSample, "--policy", "keydiff@50t", "--layers", "3", "--out", list});
+        expectDone({"measure", kSample, "--policy", "keydiff@50t", "--layers", "3", "--selection", "a.json",
+                    "--selection", m_program.at("b.csv"), "--out", "t.json"});
+        QStringList lists;
+        for (const auto& row : QJsonDocument::fromJson(m_program.content("t.json")).object()["rows"].toArray())
+            lists << row.toObject()["list"].toString("missing");
+        QVERIFY(!lists.contains("missing"));
+        lists.removeDuplicates(); // query heads
+        QCOMPARE(lists, (QStringList{"", "a.json", m_program.at("b.csv")}));
+    }
+
     // Measures that are asked for twice, or that have a column anyway, have one column.
     void everyColumnStandsOnce() {
         const QStringList asked{"--policy", "keydiff@50t", "--layers",
