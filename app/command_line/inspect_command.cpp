@@ -1,6 +1,7 @@
 // `kvscope inspect`: what a capture holds, what is missing or contradictory, and what that disables.
 #include "app/command_line/command.h"
 #include "app/study/pane_request.h"
+#include "core/base/error.h"
 #include "core/base/json/json_text.h"
 #include "core/capture/capture_doctor.h"
 #include "core/capture/open_capture.h"
@@ -135,7 +136,9 @@ public:
     void addTo(CLI::App& app) override {
         m_command = app.add_subcommand("inspect", "print what a capture holds and what is wrong with it");
         m_command->add_option("capture", m_capture, "capture file")->required();
-        m_command->add_flag("--verify", m_verify, "read everything: hash, NaN and infinity, RoPE");
+        m_command->add_flag(
+            "--verify", m_verify,
+            "read everything: hash, NaN and infinity, RoPE; the exit code is 2 where a finding is an error");
         m_command->add_flag("--json", m_asJson, "as one object");
     }
 
@@ -144,8 +147,18 @@ public:
         const auto findings = examineCapture(*capture, {.readEverything = m_verify}, context.checkpoint("verify"));
         const auto disabled = disabledPolicies(*capture);
         context.clearProgress();
+        print(*capture, findings, disabled);
+        const auto errors = std::ranges::count(findings, Severity::Error, &CaptureFinding::severity);
+        if (m_verify && errors > 0) // scripts read the exit code
+            throw Error({fmt::format("errors among the findings: {}", errors), "--verify",
+                         "Do as the findings say, or capture the prompt again", m_capture});
+    }
+
+private:
+    void print(const CaptureReader& capture, const std::vector<CaptureFinding>& findings,
+               const std::vector<Disabled>& disabled) const {
         if (m_asJson) {
-            Json json = captureJson(*capture);
+            Json json = captureJson(capture);
             json["findings"] = Json::array();
             for (const CaptureFinding& f : findings)
                 json["findings"].push_back({{"severity", std::string(severityName(f.severity))},
@@ -158,7 +171,7 @@ public:
             fmt::print("{}\n", jsonLines(json, 2));
             return;
         }
-        printCapture(*capture);
+        printCapture(capture);
         fmt::print("\n");
         for (const CaptureFinding& f : findings)
             fmt::print("  {:<8} {}{}{}\n", severityName(f.severity), f.what,
@@ -166,7 +179,6 @@ public:
         for (const Disabled& d : disabled) fmt::print("  disabled {}: {}\n", d.policy, d.reason);
     }
 
-private:
     std::string m_capture;
     bool m_verify = false, m_asJson = false;
 };

@@ -26,6 +26,18 @@ private slots:
         QCOMPARE(program.written(), QStringList{"x.csv"});
     }
 
+    // Scripts read the exit code, not the findings.
+    void aFindingThatIsAnErrorFailsTheVerification() {
+        const Program program;
+        QCOMPARE(program.run({"inspect", "--verify", kFolder + "sound.h5"}).code, 0);
+        QCOMPARE(program.run({"inspect", kFolder + "nan.h5"}).code, 0); // its numbers are not read
+        for (const QStringList& form : {QStringList{}, QStringList{"--json"}}) {
+            const auto wrong = program.run(QStringList{"inspect", "--verify", kFolder + "nan.h5"} + form);
+            QVERIFY2(wrong.code == 2 && wrong.error.contains("errors among the findings: 1 (--verify)"), wrong.error);
+            QVERIFY2(wrong.out.contains("NaN in head 1, token 37"), wrong.out);
+        }
+    }
+
     void everyOtherIsRefused_data() {
         QTest::addColumn<QString>("sentence");
         QTest::addColumn<QString>("place");
