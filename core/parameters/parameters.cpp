@@ -91,7 +91,7 @@ std::string unitBeside(const ParameterSpec& spec) {
 }
 
 std::string quoted(std::string_view text) {
-    if (text.find_first_of(",@\"\\ ") == std::string_view::npos) return std::string(text);
+    if (text.find_first_of(",@\"\\ ([") == std::string_view::npos) return std::string(text);
     std::string result = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') result += '\\';

@@ -48,8 +48,8 @@ std::string unitBeside(const ParameterSpec& spec);
 
 using ParameterTable = std::vector<ParameterSpec>;
 
-/// Text that holds a comma, an @, a quote or a blank gets quotes around it, and a backslash before quotes and
-/// backslashes, so that it can stand in a list of parameters; other text is unchanged.
+/// Text that holds a comma, an @, a quote, a blank or an opening bracket gets quotes around it, and a backslash before
+/// quotes and backslashes, so that it can stand in a list of parameters; other text is unchanged.
 std::string quoted(std::string_view text);
 
 /// Checked values for a table, each held as a double (a choice as its index, a flag as 0 or 1) or as a text.

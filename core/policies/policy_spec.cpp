@@ -14,7 +14,7 @@ namespace kvscope {
 namespace {
 
 /// A text split at its commas, and the part after its first @. Commas and @ in quotes do not split, nor do commas in
-/// parentheses and brackets of the first part, which may be a formula.
+/// parentheses and brackets, which may be those of a formula.
 struct Pieces {
     std::vector<std::string> parts{std::string()};
     std::optional<std::string> budget;
@@ -26,7 +26,6 @@ Pieces split(const std::string& text) {
     bool inQuotes = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
-        const bool first = pieces.parts.size() == 1;
         if (inQuotes && c == '\\' && i + 1 < text.size()) {
             pieces.parts.back() += text[++i];
         } else if (c == '"') {
@@ -34,10 +33,11 @@ Pieces split(const std::string& text) {
         } else if (!inQuotes && c == '@') {
             pieces.budget = text.substr(i + 1);
             return pieces;
-        } else if (!inQuotes && c == ',' && !(first && depth > 0)) {
+        } else if (!inQuotes && c == ',' && depth <= 0) {
             pieces.parts.emplace_back();
+            depth = 0;
         } else {
-            depth += !first || inQuotes ? 0 : c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+            depth += inQuotes ? 0 : c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
             pieces.parts.back() += c;
         }
     }

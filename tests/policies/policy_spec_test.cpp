@@ -71,6 +71,9 @@ private slots:
         QCOMPARE(spec.values.choice("metric"), std::string("dot"));
         QCOMPARE(spec.values.integer("prompt_block"), std::int64_t{128});
         QVERIFY(spec.budget == (Budget{Budget::Unit::Tokens, 2048}));
+        const PolicySpec formula = PolicySpec::parse("score,expression=max(vnorm, knorm),protect_first=2@0.1");
+        QCOMPARE(formula.values.text("expression"), std::string("max(vnorm, knorm)"));
+        QCOMPARE(formula.values.integer("protect_first"), std::int64_t{2});
         const PolicySpec plain = PolicySpec::parse("keydiff");
         QCOMPARE(plain.variant, std::string("paper"));
         QVERIFY(!plain.budget);
