@@ -77,6 +77,7 @@ void watch() {
 void endOnSignals() {
     if (g_pipe[0] >= 0 || ::pipe2(g_pipe, O_CLOEXEC) != 0) return;
     ::fcntl(g_pipe[1], F_SETFL, O_NONBLOCK);
+    std::signal(SIGXFSZ, SIG_IGN); // the write fails and is reported; by default the process ends without a word
     shared();
     std::thread(watch).detach();
     for (const int number : kSignals) {

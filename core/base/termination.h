@@ -9,6 +9,7 @@ namespace kvscope {
 /// a stop of `terminationToken()`, so that the work can end by itself. If the process still runs after 0.7 seconds (in
 /// a library call, say), or at a second signal, all paths of RemovedOnTermination objects are removed and the process
 /// exits with 128 + the first signal's number. A signal that the process was started to ignore stays ignored.
+/// A write beyond the process's limit of file sizes fails like one on a full disk.
 /// Call it once, first in main.
 void endOnSignals();
 

@@ -6,8 +6,6 @@
 #include <QProcess>
 #include <QTemporaryDir>
 
-#include <csignal>
-
 #include <sys/resource.h>
 
 namespace kvscope::testing {
@@ -27,7 +25,6 @@ public:
             process.setChildProcessModifier([fileLimit] {
                 const rlimit limit{fileLimit, fileLimit};
                 ::setrlimit(RLIMIT_FSIZE, &limit);
-                ::signal(SIGXFSZ, SIG_IGN);
             });
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
         for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(display);
