@@ -25,8 +25,11 @@ public:
     /// `layers`: how many the work goes through, shown as a rate; 0: no rate.
     Checkpoint checkpoint(const std::string& what, double layers = 0) const;
     void clearProgress() const;
+    bool pipes() const { return m_pipes; } ///< the output goes to standard output: its path is temporary
+    void setPipes(bool pipes) { m_pipes = pipes; }
 
 private:
+    bool m_pipes = false;
     std::string m_commandLine;
     std::stop_token m_stop;
 };

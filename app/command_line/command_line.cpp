@@ -7,6 +7,7 @@
 #include "app/study/session_file.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/nearest_name.h"
 #include "core/base/one_line.h"
 #include "core/base/termination.h"
 #include "core/capture/open_capture.h"
@@ -52,6 +53,7 @@ public:
     StandardOutput(const StandardOutput&) = delete;
     StandardOutput& operator=(const StandardOutput&) = delete;
 
+    bool isUsed() const { return !m_path.empty(); }
     void send(); ///< does nothing where no output is "-"; throws Error where it cannot be written
 
 private:
@@ -251,8 +253,17 @@ void checkHdf5(const std::string& path) {
     }
 }
 
-/// Refuses files that the window could not open, before it starts and without a display.
-void checkWindowFile(const std::string& path) {
+/// The command that the word may have meant; empty for files, and where none is near.
+std::string commandNear(const CLI::App& app, const std::string& word) {
+    if (std::error_code none; word.starts_with("-") || fs::exists(word, none)) return {};
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+    return std::ranges::find(names, word) == names.end() ? nearestName(word, names) : std::string();
+}
+
+/// Refuses files that the window could not open, before it starts and without a display. `meant`: a command of nearly
+/// this name, or empty.
+void checkWindowFile(const std::string& path, const std::string& meant) {
     if (!isUtf8(path)) throw Error({"the window opens files whose names are UTF-8", "", "Rename the file", path});
     const std::string extension = std::filesystem::path(path).extension().string();
     if (isSessionFile(path))
@@ -260,7 +271,10 @@ void checkWindowFile(const std::string& path) {
     else if (extension == ".json" || extension == ".csv")
         readSelection(path);
     else if (std::error_code ignored; !std::filesystem::exists(path, ignored))
-        throw Error({"there is no such file", "", "Check the name; kvscope --help lists the commands", path});
+        throw Error({"there is no such file", "",
+                     meant.empty() ? "Check the name; kvscope --help lists the commands"
+                                   : fmt::format("Did you mean the command '{}'?", meant),
+                     path});
     else
         checkHdf5(path);
 }
@@ -341,16 +355,19 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         app.exit(success, text);
         return guarded(CommandContext({}, {}), [&] { runPrinting([&] { fmt::print("{}", text.str()); }); });
     } catch (const CLI::ExtrasError&) { // CLI11's own message lists the words in reverse
+        if (const std::string meant = commandNear(app, argv[1]); !meant.empty())
+            return refuseWords(fmt::format("unknown command '{}', did you mean '{}'?", argv[1], meant), {});
         return refuseWords(fmt::format("unknown: {}", fmt::join(app.remaining(true), " ")), {argv + 1, argv + argc});
     } catch (const CLI::ParseError& error) {
         return refuseWords(error.what(), {argv + 1, argv + argc});
     }
     for (const auto& command : commands)
         if (command->chosen()) {
-            const CommandContext context(asTyped(argc, argv), terminationToken());
+            CommandContext context(asTyped(argc, argv), terminationToken());
             return guarded(context, [&] {
                 CLI::App& subcommand = *app.get_subcommands().front();
                 StandardOutput standardOutput(subcommand);
+                context.setPipes(standardOutput.isUsed());
                 checkOutputs(subcommand);
                 runPrinting([&] { command->run(context); });
                 context.clearProgress();
@@ -358,7 +375,8 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
             });
         }
     if (window.file.empty()) return std::nullopt;
-    window.refused = guarded(CommandContext({}, {}), [&] { checkWindowFile(window.file); });
+    window.refused =
+        guarded(CommandContext({}, {}), [&] { checkWindowFile(window.file, commandNear(app, window.file)); });
     std::error_code none;
     const bool mayOpen = window.refused == 0 || (isUtf8(window.file) && std::filesystem::exists(window.file, none));
     return mayOpen ? std::nullopt : std::optional(window.refused);

@@ -69,7 +69,7 @@ public:
             throw;
         }
         context.clearProgress();
-        fmt::print("{}\n", path);
+        if (!context.pipes()) fmt::print("{}\n", path);
     }
 
 private:

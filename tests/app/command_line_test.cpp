@@ -368,6 +368,8 @@ private slots:
         plot("heads of two groups", {"--kv-head", "1", "--q-head", "0"}, "query head 0 reads KV head 0, not 1");
         plot("view option twice", {"--view-set", "x_component=2", "--view-set", "x_component=3"},
              "x_component is set twice");
+        row("mistyped command", {"measur", "SAMPLE"}, "unknown command 'measur', did you mean 'measure'?");
+        row("mistyped command alone", {"inspct"}, "Did you mean the command 'inspect'?");
         evict("parameter twice", {"--policy", "snapkv,window=16,window=8@0.1"}, "names the parameter window twice");
         row("varied twice",
             {"sweep", "SAMPLE", "--policy", "snapkv@0.1", "--vary", "window=8,16", "--vary", "window=16", "--out",

@@ -67,6 +67,7 @@ private slots:
         const auto report =
             m_program.run(QStringList{"report", kSample, "--views", "token_strip", "--out", "-"} + kPolicy);
         QVERIFY2(report.code == 0 && report.out.startsWith("<!"), report.error);
+        QVERIFY2(!report.error.contains("standard_output"), report.error); // its path is gone
         const auto table = m_program.run({"reproduce", "keydiff-table8", kSample, "--layers", "3", "--csv", "-"});
         QVERIFY2(table.code == 0 && table.out.contains("# command: kvscope reproduce"), table.error);
         const auto image = m_program.run(plot + QStringList{"--out", "-"}); // PNG stands first in the help
