@@ -21,17 +21,33 @@ std::string joined(const std::string& first, const std::string& second) {
     return first + (first.empty() || second.empty() ? "" : ", ") + second;
 }
 
+bool readsScores(const PolicyCard& card) {
+    return std::find(card.needs.begin(), card.needs.end(), Need::ImportedScores) != card.needs.end();
+}
+
+/// Whether the list states a parameter that differs from the variant that it names; false where this program does not
+/// know policy, variant or parameter.
+bool isEdited(const RecordedSelection& list) {
+    const Policy* policy = findPolicy(list.policy);
+    if (!policy || readsScores(policy->card())) return false;
+    try {
+        const ParameterValues plain = specOfVariant(list.policy, list.variant).values;
+        return std::ranges::any_of(list.parameters, [&](const auto& stated) {
+            return plain.has(stated.first) && plain.text(stated.first) != stated.second;
+        });
+    } catch (const Error&) { // a variant of another program
+        return false;
+    }
+}
+
 /// The policy's name in a list is free text if another program wrote the list.
 PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut, const Budget& budget) {
     const Policy* policy = findPolicy(list.policy);
     const std::string name = policy ? policy->card().name : list.policy;
     const std::string ownCut = cut.evaluatedOnSeen ? "cut none" : fmt::format("cut {}", cut.token);
-    return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)",
-            joined(joined(list.variant, ownCut), "budget " + budgetWords(budget))};
-}
-
-bool readsScores(const PolicyCard& card) {
-    return std::find(card.needs.begin(), card.needs.end(), Need::ImportedScores) != card.needs.end();
+    return {
+        list.policy, name.empty() ? "Recorded list" : name + " (recorded)",
+        joined(joined(joined(list.variant, isEdited(list) ? "edited" : ""), ownCut), "budget " + budgetWords(budget))};
 }
 
 /// The budget as the file states it, else in tokens: a quality names a curve that may be missing beside the list.

@@ -83,6 +83,17 @@ private slots:
         QCOMPARE(policies("story-2k.h5"), QStringList({"keydiff", "key_norm", "streaming_llm"}));
     }
 
+    /// As a pane of that policy says it.
+    void aListOfAnEditedVariantSaysSo() {
+        const Program program;
+        for (const auto& [spec, isEdited] : {std::pair{"snapkv,window=1@0.2", true}, {"snapkv:kvpress@0.2", false}}) {
+            done(program, {"evict", kSample, "--policy", spec, "--layers", "3", "--out", "list.json"});
+            done(program, {"plot", "overlap", kSample, "--selection", "list.json", "--policy", "keydiff@0.1", "--layer",
+                           "3", "--out", "o.svg"});
+            QCOMPARE(picture(program, "o.svg").contains("(recorded), paper, edited, cut"), isEdited);
+        }
+    }
+
     void aSessionDrawsWhatItsOptionsSay() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
