@@ -9,7 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -57,7 +56,7 @@ public:
         m_random.finish();
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());
         context.clearProgress();
-        printNotes(results);
+        for (const std::string& note : notesOf(results)) fmt::print(stderr, "{}\n", note);
     }
 
 private:
@@ -72,25 +71,6 @@ private:
                                 result->log->json());
         }
         return "[" + text + "]\n";
-    }
-
-    /// Prints each note once, after the layers that have it, unless all layers have it or the note names its layer.
-    static void printNotes(const std::vector<std::shared_ptr<const RunResult>>& results) {
-        std::vector<std::pair<std::string, std::vector<int>>> notes; // in the order of their first layers
-        for (const auto& result : results)
-            for (const std::string& note : result->notes) {
-                auto place = std::ranges::find(notes, note, &std::pair<std::string, std::vector<int>>::first);
-                if (place == notes.end()) place = notes.insert(place, {note, {}});
-                place->second.push_back(result->request.layer.value);
-            }
-        for (const auto& [note, layers] : notes) {
-            const bool saysIt = layers.size() == results.size() ||
-                                note.find(fmt::format("layer {} ", layers.front())) != std::string::npos;
-            fmt::print(stderr, "{}{}\n",
-                       saysIt ? ""
-                              : fmt::format("layer{} {}: ", layers.size() == 1 ? "" : "s", fmt::join(layers, ", ")),
-                       note);
-        }
     }
 
     RunOptions m_options;

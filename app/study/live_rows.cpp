@@ -30,17 +30,6 @@ struct Asked {
     }
 };
 
-/// Each note once, with its layer unless all layers have it.
-void addNotes(LiveRow& row, const std::vector<std::shared_ptr<const RunResult>>& results) {
-    for (const auto& result : results)
-        for (const std::string& note : result->notes) {
-            const bool ofAll = std::ranges::all_of(
-                results, [&](const auto& other) { return std::ranges::count(other->notes, note) > 0; });
-            const std::string words = ofAll ? note : fmt::format("layer {}: {}", result->request.layer.value, note);
-            if (std::ranges::find(row.notes, words) == row.notes.end()) row.notes.push_back(words);
-        }
-}
-
 } // namespace
 
 void checkCut(const RunRequest& run, const live::LiveCapture& capture) {
@@ -87,7 +76,7 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
         bytes += static_cast<double>(storedBytes(result));
         row.simulated = row.simulated || result.simulated;
     }
-    addNotes(row, results);
+    row.notes = notesOf(results);
     const double heads = static_cast<double>(layers.size()) * request.capture->info().numKvHeads;
     row.kept = kept / heads;
     row.stored = stored / heads;

@@ -8,6 +8,7 @@
 #include "core/run/record_results.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -200,6 +201,24 @@ void takeRecorded(RunResult& result) {
     const std::vector<std::int32_t> missing = headsNotRecorded(result);
     if (!missing.empty())
         result.notes.push_back(fmt::format("the list leaves out KV heads {} of this layer", fmt::join(missing, ", ")));
+}
+
+std::vector<std::string> notesOf(std::span<const std::shared_ptr<const RunResult>> layers) {
+    std::vector<std::pair<std::string, std::vector<int>>> found; // in the order of their first layers
+    for (const auto& result : layers)
+        for (const std::string& note : result->notes) {
+            auto place = std::ranges::find(found, note, &std::pair<std::string, std::vector<int>>::first);
+            if (place == found.end()) place = found.insert(place, {note, {}});
+            place->second.push_back(result->request.layer.value);
+        }
+    std::vector<std::string> notes;
+    for (const auto& [note, own] : found) {
+        const bool saysIt =
+            own.size() == layers.size() || note.find(fmt::format("layer {} ", own.front())) != std::string::npos;
+        notes.push_back(saysIt ? note
+                               : fmt::format("layer{} {}: {}", own.size() == 1 ? "" : "s", fmt::join(own, ", "), note));
+    }
+    return notes;
 }
 
 std::vector<std::int32_t> headsNotRecorded(const RunResult& result) {
