@@ -253,11 +253,14 @@ private slots:
         QCOMPARE(capture->read(LayerIndex(7), TensorRole::Queries, {}).data[0], numberAt(7, 2, 0, 0, 0));
         options.tokensPath = m_folder.fresh(".json");
         writeFile(options.tokensPath,
-                  R"({"ids": [1,2,3,4,5], "texts": ["a","b","\u00fc","","e"], "segments": [[0, 4,
+                  R"({"ids": [11,12,13,14,15], "texts": ["a","b","\u00fc","","e"], "segments": [[0, 4,
                 "context"], [1, 2, "needle"]]})");
         const auto told = openImported(path, options);
         QCOMPARE(told->tokens().textOf(2), "ü");
         QCOMPARE(static_cast<int>(told->tokens().segments.size()), 2);
+        writeFile(options.tokensPath, R"({"ids": [11,12,13,14,16]})"); // of another prompt
+        QVERIFY(
+            errorMessage([&] { openImported(path, options); }).starts_with("token 4 has the id 15 here and 16 in "));
     }
 
     void widensEveryType() {
