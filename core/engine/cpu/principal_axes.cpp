@@ -47,7 +47,7 @@ bool arePairsOf(const Eigen::MatrixXd& symmetric, const Eigenpairs& pairs) {
     const double tolerance = 1e-9 * symmetric.trace();
     const Eigen::MatrixXd residual = symmetric * pairs.vectors - pairs.vectors * pairs.values.asDiagonal();
     const Eigen::Index count = pairs.values.size();
-    return residual.cwiseAbs().maxCoeff() <= tolerance && // false for NaN
+    return (residual.cwiseAbs().array() <= tolerance).all() && // false for NaN, which maxCoeff may skip
            (pairs.vectors.transpose() * pairs.vectors).isApprox(Eigen::MatrixXd::Identity(count, count), 1e-9);
 }
 
