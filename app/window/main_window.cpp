@@ -72,7 +72,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     recallInterface();
     addDocks();
     connect(m_docks, &DockLayout::maximisedChanged, this, &MainWindow::followMaximised);
-    connect(m_docks, &DockLayout::arranged, this, &MainWindow::fitWidth); // which layout has the rail Qt does not know
+    connect(m_docks, &DockLayout::arranged, this, &MainWindow::fitWidth); // Qt restores the rail, too
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
     readLessons();

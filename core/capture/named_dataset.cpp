@@ -62,9 +62,9 @@ struct HeadScores {
         }
     }
 
-    /// As float, in the order of the doubles. Decisions read floats and give ties to the earlier token, so a double
-    /// that would round to the float of a smaller one becomes the next float. Doubles are random now and then as near
-    /// as that; where many stand in a row, the floats would no longer be the file's scores: throws Error.
+    /// As float, in the order of the doubles. Decisions compare floats, and ties go to the earlier token, so a double
+    /// that would round to the float of a smaller one gets the next float. Among random scores a few are so near each
+    /// other. Where a score would move by more than kMostSteps, throws Error.
     std::vector<float> narrowed() const {
         std::vector<float> narrow;
         std::ranges::transform(scores, std::back_inserter(narrow), [](double x) { return static_cast<float>(x); });

@@ -21,8 +21,8 @@ struct RecordFilter {
 /// a KV head that the capture does not have.
 RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers, const RecordFilter& filter);
 
-/// Each note of the layers' results once, behind the layers that have it unless all have it or the note names its own:
-/// "layers 2, 3: SnapKV saw 18 of its 32 window queries".
+/// Each note of the layers' results once. A note that only some layers have begins with these layers, unless it names
+/// its layer itself: "layers 2, 3: SnapKV saw 18 of its 32 window queries".
 std::vector<std::string> notesOf(std::span<const std::shared_ptr<const RunResult>> layers);
 
 /// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
