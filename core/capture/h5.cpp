@@ -253,20 +253,20 @@ DatasetInfo File::info(const std::string& dataset) const {
     return info;
 }
 
-template <class T> std::vector<T> File::read(const std::string& name) const {
+template <class T> std::vector<T> File::read(const std::string& name, const Block* block) const {
     const Guard guard;
     const Handle set = m_state->openDataset(name);
-    const std::int64_t count = countOf(shapeOf(set, *this, name));
-    checkIsStored(set, count, *this, name);
-    std::vector<T> data(static_cast<std::size_t>(count));
-    if (!data.empty()) readInto(set, memoryType<T>(), nullptr, data.data(), *this, name);
+    const std::vector<std::int64_t> shape = shapeOf(set, *this, name);
+    checkIsStored(set, countOf(shape), *this, name);
+    std::vector<T> data(static_cast<std::size_t>(countOf(block ? block->size : shape)));
+    if (!data.empty()) readInto(set, memoryType<T>(), block, data.data(), *this, name);
     return data;
 }
-template std::vector<std::int32_t> File::read(const std::string&) const;
-template std::vector<std::int64_t> File::read(const std::string&) const;
-template std::vector<float> File::read(const std::string&) const;
-template std::vector<double> File::read(const std::string&) const;
-template std::vector<unsigned char> File::read(const std::string&) const;
+template std::vector<std::int32_t> File::read(const std::string&, const Block*) const;
+template std::vector<std::int64_t> File::read(const std::string&, const Block*) const;
+template std::vector<float> File::read(const std::string&, const Block*) const;
+template std::vector<double> File::read(const std::string&, const Block*) const;
+template std::vector<unsigned char> File::read(const std::string&, const Block*) const;
 
 void File::readRaw(const std::string& name, const Block* block, void* out, std::size_t bytes) const {
     const Guard guard;

@@ -38,9 +38,9 @@ public:
     std::vector<std::string> children(const std::string& group) const; ///< ascending names
     DatasetInfo info(const std::string& dataset) const;
 
-    /// All numbers of a data set, converted by the library. Its size is checked before anything is allocated.
-    /// T: std::int32_t, std::int64_t, float, double or unsigned char.
-    template <class T> std::vector<T> read(const std::string& dataset) const;
+    /// The numbers of a block (null: all) of a data set, converted by the library. The size of the data set is checked
+    /// before anything is allocated. T: std::int32_t, std::int64_t, float, double or unsigned char.
+    template <class T> std::vector<T> read(const std::string& dataset, const Block* block = nullptr) const;
     /// The numbers of a block (null: of all) in the file's own type, bit for bit, little-endian.
     void readRaw(const std::string& dataset, const Block* block, void* out, std::size_t bytes) const;
 

@@ -1,4 +1,4 @@
-// Arrays that other programs wrote: scores, uniforms, sketches. They are read whole and checked before anything runs.
+// Arrays that other programs wrote: scores, uniforms, sketches, checked before anything runs.
 #include "core/capture/named_dataset.h"
 
 #include "core/base/error.h"
@@ -30,8 +30,21 @@ std::int64_t placeOf(const CaptureInfo& capture, LayerIndex layer) {
 
 bool isScoresFile(const h5::File& file) { return file.stringAttribute("/", "format") == "kvscope-scores"; }
 
-void checkTokens(const NamedDataset& source, const CaptureReader& capture) {
-    const h5::File file = h5::File::openForReading(source.file);
+/// Throws Error when the data set is missing or holds no numbers.
+h5::DatasetInfo checkedInfo(const h5::File& file, const NamedDataset& source) {
+    if (!file.exists(source.path))
+        throw Error({"the data set is missing", source.path,
+                     fmt::format("The file has {}", fmt::join(file.children("/"), ", ")), source.file});
+    if (file.isGroup(source.path))
+        throw Error({"this is a group, not a data set", source.path,
+                     fmt::format("It has {}", fmt::join(file.children(source.path), ", ")), source.file});
+    h5::DatasetInfo info = file.info(source.path);
+    if (info.kind == h5::DatasetInfo::Kind::Other)
+        throw Error({"the data set holds no numbers", source.path, "Write float32 or float64", source.file});
+    return info;
+}
+
+void checkTokens(const h5::File& file, const NamedDataset& source, const CaptureReader& capture) {
     if (!isScoresFile(file)) return;
     const std::vector<std::int32_t>& ids = capture.tokens().ids; // their number bounds the read
     if (file.info("ids").count() != std::ssize(ids) || file.read<std::int32_t>("ids") != ids)
@@ -104,15 +117,7 @@ NamedDataset NamedDataset::parse(const std::string& text) {
 
 NamedNumbers readNumbers(const NamedDataset& source) {
     const h5::File file = h5::File::openForReading(source.file);
-    if (!file.exists(source.path))
-        throw Error({"the data set is missing", source.path,
-                     fmt::format("The file has {}", fmt::join(file.children("/"), ", ")), source.file});
-    if (file.isGroup(source.path))
-        throw Error({"this is a group, not a data set", source.path,
-                     fmt::format("It has {}", fmt::join(file.children(source.path), ", ")), source.file});
-    const h5::DatasetInfo info = file.info(source.path);
-    if (info.kind == h5::DatasetInfo::Kind::Other)
-        throw Error({"the data set holds no numbers", source.path, "Write float32 or float64", source.file});
+    const h5::DatasetInfo info = checkedInfo(file, source);
     if (info.count() > kMostNumbers)
         throw Error({fmt::format("the data set {} is too large", shapeText(info.shape)), source.path,
                      fmt::format("At most {} numbers are read", kMostNumbers), source.file});
@@ -134,21 +139,21 @@ HostTensor readImportedScores(const std::string& namedDataset, const CaptureRead
                               std::int64_t end) {
     const CaptureInfo& capture = reader.info();
     const NamedDataset source = NamedDataset::parse(namedDataset);
-    const NamedNumbers read = readNumbers(source);
-    checkTokens(source, reader);
+    const h5::File file = h5::File::openForReading(source.file);
+    const std::vector<std::int64_t> shape = checkedInfo(file, source).shape;
+    checkTokens(file, source, reader);
     const auto layers = static_cast<std::int64_t>(capture.layers.size());
     const std::int64_t heads = capture.numKvHeads;
-    if (read.shape.size() != 3 || read.shape[0] != layers || read.shape[1] != heads || read.shape[2] < end ||
-        read.shape[2] > capture.numTokens)
-        throw Error({fmt::format("the scores have shape {}", shapeText(read.shape)), source.path,
+    if (shape.size() != 3 || shape[0] != layers || shape[1] != heads || shape[2] < end || shape[2] > capture.numTokens)
+        throw Error({fmt::format("the scores have shape {}", shapeText(shape)), source.path,
                      fmt::format("This capture and cut need [layers, KV heads, n] = [{}, {}, {} to {}]", layers, heads,
                                  end, capture.numTokens),
                      source.file});
-    const std::int64_t width = read.shape[2];
+    const h5::Block block{{placeOf(capture, layer), 0, 0}, {1, heads, end}};
+    const std::vector<double> numbers = file.read<double>(source.path, &block);
     HostTensor scores{{heads, end}, {}};
     for (std::int64_t h = 0; h < heads; ++h) {
-        const double* const from = read.numbers.data() + (placeOf(capture, layer) * heads + h) * width;
-        const std::span<const double> row(from, static_cast<std::size_t>(end));
+        const std::span<const double> row(numbers.data() + h * end, static_cast<std::size_t>(end));
         const HeadScores head{source, layer, h, row};
         head.check();
         const std::vector<float> narrow = head.narrowed();

@@ -45,9 +45,10 @@ struct PolicyInput {
     const RandomSource* random = &drawnRandom(); ///< never null
     /// The keys [Hkv, end, d] of another layer, for policies that look at one layer on behalf of others; may be empty.
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
-    double retention = -1;      ///< fraction kept asked for; for tokens -1, in blocks their share of the prompt
-    bool recordSteps = false;   ///< `select` fills RowSelection::steps if the policy writes a step log
-    HostTensor imported = {};   ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
+    double retention = -1;    ///< fraction kept asked for; for tokens -1, in blocks their share of the prompt
+    bool recordSteps = false; ///< `select` fills RowSelection::steps if the policy writes a step log
+    /// Reads the scores [Hkv, cut] of a file; empty unless Need::ImportedScores names one.
+    std::function<std::shared_ptr<const HostTensor>()> imported = {};
     ChoiceMemo* memo = nullptr; ///< see ChoiceMemo; null in block processing
 
     std::int64_t rowCount() const { return keys.size(1); }

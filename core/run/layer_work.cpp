@@ -214,7 +214,7 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Checkpoint& ch
                                return m_engine.rows(there.tensor(TensorRole::Keys, checkpoint), 0, cut.token);
                            },
                        .recordSteps = result.request.recordSteps,
-                       .imported = imported(result.request),
+                       .imported = importedBy(result.request, checkpoint),
                        .memo = nullptr};
 }
 
@@ -312,9 +312,17 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 }
 
 // Cache keys hold the file's date and size, so that a rewritten file counts as another one.
-HostTensor LayerWork::imported(const RunRequest& request) const {
+std::function<std::shared_ptr<const HostTensor>()> LayerWork::importedBy(const RunRequest& request,
+                                                                         const Checkpoint& checkpoint) const {
     if (!readsImportedScores(request.policy) || request.policy.values.text("file").empty()) return {};
-    return readImportedScores(request.policy.values.text("file"), m_capture, m_layer.layer, request.cut.token);
+    return [this, &request, checkpoint] {
+        return m_cache.get<HostTensor>(keyOf("scores of a file", request, Stage::Features), checkpoint, [&] {
+            HostTensor scores =
+                readImportedScores(request.policy.values.text("file"), m_capture, m_layer.layer, request.cut.token);
+            const std::size_t bytes = bytesOf(scores.shape);
+            return StageCache::Made<HostTensor>{std::move(scores), bytes};
+        });
+    };
 }
 
 void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const {

@@ -8,6 +8,8 @@
 #include "core/run/stage_cache.h"
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 
 namespace kvscope {
@@ -74,7 +76,8 @@ private:
                                          const Scored* scored) const;
     std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;
-    HostTensor imported(const RunRequest& request) const;
+    std::function<std::shared_ptr<const HostTensor>()> importedBy(const RunRequest& request,
+                                                                  const Checkpoint& checkpoint) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     /// Adds the moved cache when the result uses positions in the cache.
     FidelityInput left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const;

@@ -33,10 +33,11 @@ public:
 
     // In block processing: the scores of the tokens in the cache; the numbers of the file do not change.
     Features features(const PolicyInput& input, const ParameterValues&) const override {
-        if (input.imported.empty())
+        if (!input.imported)
             throw Error({"no scores are given", "parameter file", "Write imported,file=FILE.h5:/path"});
-        if (input.positions.empty()) return {{"imported", input.imported}};
-        return {{"imported", gatherColumns(input.imported, input.positions)}};
+        const std::shared_ptr<const HostTensor> scores = input.imported();
+        if (input.positions.empty()) return {{"imported", *scores}};
+        return {{"imported", gatherColumns(*scores, input.positions)}};
     }
 
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
