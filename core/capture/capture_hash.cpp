@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 namespace kvscope {
@@ -56,9 +57,10 @@ void collect(const h5::File& file, const std::string& name, std::vector<std::str
         paths.push_back(name);
 }
 
-/// Reads blocks of rows, head by head, so that a 48 GiB capture is hashed in little memory.
+/// Reads blocks of rows, head by head, so that a 48 GiB capture is hashed in little memory. Calls `step` with the bytes
+/// of each block before the block is read.
 void addData(const h5::File& file, const std::string& name, const h5::DatasetInfo& set, Sha256& hash,
-             const Checkpoint& checkpoint) {
+             const std::function<void(std::size_t)>& step) {
     if (set.count() == 0) return;
     if (set.shape.empty() || set.shape.size() > 3)
         throw Error({"the data set has neither one, two nor three axes", name,
@@ -74,7 +76,6 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
     std::vector<unsigned char> buffer;
     for (std::int64_t head = 0; head < heads; ++head)
         for (std::int64_t row = 0; row < set.shape[axis]; row += rows) {
-            checkpoint.at(static_cast<double>(head), static_cast<double>(heads));
             h5::Block block{std::vector<std::int64_t>(set.shape.size(), 0), set.shape};
             if (axis > 0) { // rank 2 has one head, rank 3 as many as axis 0
                 block.begin[0] = head;
@@ -83,6 +84,7 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
             block.begin[axis] = row;
             block.size[axis] = std::min(rows, set.shape[axis] - row);
             buffer.resize(static_cast<std::size_t>(block.size[axis] * rowBytes));
+            step(buffer.size());
             file.readRaw(name, &block, buffer.data(), buffer.size());
             hash.add(buffer.data(), buffer.size());
         }
@@ -96,13 +98,24 @@ std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint) {
     for (const char* root : {"tokens", "rope", "layers"})
         if (file.exists(root)) collect(file, root, paths, visited, checkpoint);
     std::ranges::sort(paths);
-    Sha256 hash;
+    std::vector<h5::DatasetInfo> sets;
+    double all = 0, done = 0;
     for (const std::string& path : paths) {
-        const h5::DatasetInfo set = file.info(path);
+        sets.push_back(file.info(path));
+        all += static_cast<double>(sets.back().count()) * sets.back().bytes;
+    }
+    const auto step = [&](std::size_t bytes) {
+        checkpoint.at(done, all);
+        done += static_cast<double>(bytes);
+    };
+    Sha256 hash;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        const std::string& path = paths[i];
+        const h5::DatasetInfo& set = sets[i];
         const std::string shape = fmt::format("{}", fmt::join(set.shape, ","));
         hash.add(path.c_str(), path.size() + 1);
         hash.add(shape.c_str(), shape.size() + 1);
-        addData(file, path, set, hash, checkpoint);
+        addData(file, path, set, hash, step);
     }
     return hash.hexadecimal();
 }
