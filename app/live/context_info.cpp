@@ -135,6 +135,8 @@ std::map<LayerIndex, std::vector<float>> frequenciesOf(const Json& answer, const
         if (layer.hasRope && found != all.end()) own = found->get<std::vector<float>>();
         if (!own.empty() && own.size() != static_cast<std::size_t>(info.rope.rotaryDim / 2))
             refuse("its inverse frequencies do not fit rotary_dim");
+        if (!std::ranges::all_of(own, [](float frequency) { return std::isfinite(frequency); }))
+            refuse("an inverse frequency of the rotation is not finite");
     }
     return frequencies;
 }

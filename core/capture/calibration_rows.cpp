@@ -21,11 +21,15 @@ constexpr std::int64_t kColumns = 5, kMostRows = 1 << 20;
 constexpr const char* kRoot = "/calibration";
 
 CalibrationRow rowFrom(const double* numbers, const std::string& place, std::int64_t row, const std::string& path) {
+    constexpr double kMostContexts = 1 << 30;
     const bool finite = std::isfinite(numbers[1]) && std::isfinite(numbers[2]) && std::isfinite(numbers[3]);
     if (!(numbers[0] >= 0 && numbers[0] <= 1) || !finite || !(numbers[3] > 0) || !(numbers[2] > 0))
         throw Error({fmt::format("row {} is no measurement: retention {}, NLL {}, {} and {}", row, numbers[0],
                                  numbers[1], numbers[2], numbers[3]),
                      place, "Write retention 0..1 and positive losses in nats a token", path});
+    if (!(std::abs(numbers[4]) <= kMostContexts))
+        throw Error({fmt::format("row {} names no context: context_id is {}", row, numbers[4]), place,
+                     "Number the contexts from 0", path});
     return {numbers[0], numbers[1], numbers[2], numbers[3], static_cast<std::int64_t>(std::llround(numbers[4]))};
 }
 

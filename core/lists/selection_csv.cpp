@@ -269,9 +269,6 @@ private:
             if (!m_columns.emplace(fields[i], i).second && !fields[i].empty()) // a spreadsheet adds empty ones
                 throw Error({"column '" + fields[i] + "' is there twice", "", "Name each column once", m_path});
         m_columnCount = fields.size();
-        if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
-            throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens),
-                         "capture_tokens", "", m_path});
         for (const char* required : {"layer", "kv_head", "position"})
             if (!m_columns.contains(required))
                 throw Error({"the table has no column " + std::string(required), "",
@@ -297,6 +294,9 @@ private:
     /// Every scored set takes a number for each token of the capture, and a file may declare any number of tokens.
     void checkScores(std::size_t textBytes) const {
         constexpr std::size_t kFree = std::size_t{1} << 28, kMostPerByte = 32;
+        if (m_selection.captureTokens > kMostTokens)
+            throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens),
+                         "capture_tokens", "", m_path});
         std::size_t count = 0;
         for (const auto& [place, entry] : m_heads) {
             count += spreadSize(entry.head.kept, entry.keptScores);

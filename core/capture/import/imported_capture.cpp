@@ -170,6 +170,7 @@ private:
             refuseTensor(*tensors.begin()->second,
                          fmt::format("layer {} is beyond the model's {} layers", number, m_model->layers.size()),
                          kOtherModel);
+        for (const auto& [role, tensor] : tensors) storedTypeOf(*tensor); // throws Error for types that are not read
         std::map<TensorRole, HeadView>& views = m_views[LayerIndex(number)];
         const auto both = tensors.find(ImportRole::KeysAndValues);
         if (!m_model && order == AxisOrder::Auto && m_info.layers.empty())
@@ -207,7 +208,6 @@ private:
     }
 
     std::vector<float> sinkLogits(const ArchiveTensor& tensor) const {
-        storedTypeOf(tensor); // throws Error for other types
         if (tensor.count() != m_info.numQueryHeads)
             refuseTensor(tensor,
                          fmt::format("the tensor has shape {}, one sink for each of {} query heads is needed",
