@@ -246,9 +246,8 @@ void MainWindow::buildChrome() {
     m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this,
             [this](ViewCanvas* canvas) { (new DataDialog(canvas->workbench(), *canvas, this))->show(); });
-    connect(m_canvases, &CanvasArea::exportWanted, this, [this](ViewCanvas* canvas) {
-        showExportDialog(*this, canvas->workbench(), *canvas, *m_notices, m_live->saved());
-    });
+    connect(m_canvases, &CanvasArea::exportWanted, this,
+            [this](ViewCanvas* canvas) { showExportDialog(*this, m_workbench, *canvas, *m_notices, m_live->saved()); });
     connect(m_canvases, &CanvasArea::headsWanted, this, [this](ViewCanvas* canvas) { showHeads(*canvas); });
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);

@@ -150,7 +150,6 @@ void MainWindow::exportReport() {
     submitWriting(m_workbench, *m_notices, path,
                   [session = m_workbench.session(), capture = m_workbench.capture(),
                    runner = m_workbench.sharedRunner(), path, saved = m_live->saved()](const Checkpoint& checkpoint) {
-                      checkIsNoSource(path.toStdString(), filesReadBy(session));
                       const ReportOptions options{.views = {}, .command = {}, .saved = saved};
                       writeReport(path.toStdString(), reportPage(session, capture, *runner, options, checkpoint));
                       return std::function<void()>();
@@ -169,8 +168,7 @@ void MainWindow::exportHandout() {
     if (path.isEmpty()) return;
     submitWriting(m_workbench, *m_notices, path,
                   [of = HandoutLesson{*lesson, m_workbench.capture(), m_workbench.sharedRunner()},
-                   session = m_workbench.session(), path](const Checkpoint& checkpoint) {
-                      checkIsNoSource(path.toStdString(), filesReadBy(session));
+                   path](const Checkpoint& checkpoint) {
                       writeFileAtomically(path.toStdString(), handoutPdf({of}, checkpoint));
                       return std::function<void()>();
                   });

@@ -35,9 +35,7 @@ void LiveActions::saveCapture() {
                     QDir::home().filePath(fromUtf8(stemOf(m_workbench.session())) + ".h5"), tr("Captures (*.h5)"));
     if (path.isEmpty()) return;
     submitWriting(m_workbench, m_notices, path,
-                  [this, live, path, read = filesReadBy(m_workbench.session()),
-                   text = m_workbench.session().live](const Checkpoint& checkpoint) {
-                      checkIsNoSource(path.toStdString(), read);
+                  [this, live, path, text = m_workbench.session().live](const Checkpoint& checkpoint) {
                       live->writeCapture(path.toStdString(), checkpoint);
                       return std::function<void()>([this, path, text] {
                           m_savedLive = text;

@@ -134,13 +134,12 @@ Session asDrawn(const Workbench& workbench, const FigureRequest& figure) {
 }
 
 /// Does what the command in the metadata does, on the session as it is now; known results come from the caches.
-void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& figure, bool footer, NoticeStrip& notices,
-                 const SavedLive& saved) {
+void writeFigure(QWidget& window, Workbench& first, const Workbench& workbench, const FigureRequest& figure,
+                 bool footer, NoticeStrip& notices, const SavedLive& saved) {
     submitWriting(
-        workbench, notices, fromUtf8(figure.outPath),
+        first, notices, fromUtf8(figure.outPath),
         [&window, session = asDrawn(workbench, figure), capture = workbench.capture(),
          runner = workbench.sharedRunner(), figure, footer, saved](const Checkpoint& checkpoint) {
-            checkIsNoSource(figure.outPath, filesReadBy(session));
             return [&window, session, figure, footer, saved,
                     input = figureInput(session, capture, figure, *runner, checkpoint)] { // text needs the GUI thread
                 const SessionFigure drawn = drawFigure(session, figure, input, QtTextService());
@@ -166,8 +165,8 @@ std::vector<LayerIndex> layersOf(const RunRequest& run) {
 }
 
 /// Does what the command in the list does, on the session as it is now; known results come from the caches.
-void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path, bool allLayers,
-               NoticeStrip& notices, const SavedLive& saved) {
+void writeList(QWidget& window, Workbench& first, Workbench& workbench, const ViewCanvas& canvas,
+               const std::string& path, bool allLayers, NoticeStrip& notices, const SavedLive& saved) {
     const Session& session = workbench.session();
     const auto pane = static_cast<std::size_t>(paneOf(workbench, canvas)); // -1 is beyond all panes
     const auto request = workbench.request();
@@ -178,10 +177,9 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
     filter.withScores = true;
     if (session.panes[pane].recordedPath.empty()) // no command makes a recorded list
         filter.command = evictCommand(session, pane, path, saved, allLayers);
-    submitWriting(workbench, notices, fromUtf8(path),
-                  [&window, path, allLayers, filter, asked = request->panes[pane], sources = filesReadBy(session),
+    submitWriting(first, notices, fromUtf8(path),
+                  [&window, path, allLayers, filter, asked = request->panes[pane],
                    runner = workbench.sharedRunner()](const Checkpoint& checkpoint) {
-                      checkIsNoSource(path, sources);
                       RunRequest run = resolvePane(asked);
                       run.measure = false;
                       const auto layers = allLayers ? layersOf(run) : std::vector{run.layer};
@@ -219,8 +217,9 @@ private:
 
 } // namespace
 
-void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
+void showExportDialog(QWidget& window, Workbench& first, ViewCanvas& canvas, NoticeStrip& notices,
                       const SavedLive& saved) {
+    Workbench& workbench = canvas.workbench();
     QDialog dialog(&window);
     const bool perPane = canvas.view().card().perPane;
     const QChar letter('A' + paneOf(workbench, canvas));
@@ -240,9 +239,9 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
                     list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));
     if (path.isEmpty() || !there) return;
     if (!list)
-        return writeFigure(window, workbench, figureOf(canvas, choices, path.toStdString()),
+        return writeFigure(window, first, workbench, figureOf(canvas, choices, path.toStdString()),
                            choices.footer->isChecked(), notices, saved);
-    writeList(window, workbench, canvas, path.toStdString(), choices.what->currentIndex() == 1, notices, saved);
+    writeList(window, first, workbench, canvas, path.toStdString(), choices.what->currentIndex() == 1, notices, saved);
 }
 
 DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent) : QDialog(parent) {

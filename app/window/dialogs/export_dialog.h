@@ -12,8 +12,9 @@ class NoticeStrip;
 struct SavedLive;
 
 /// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with its
-/// regenerating command. Success and failure are notices.
-void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
+/// regenerating command. Success and failure are notices. `first`: that of the window, also where the canvas shows
+/// another capture; its session names all files that must not be replaced.
+void showExportDialog(QWidget& window, Workbench& first, ViewCanvas& canvas, NoticeStrip& notices,
                       const SavedLive& saved);
 
 /// The table behind a canvas, kept up to date while the dialog is open. The title names the pane, and the capture while

@@ -2,8 +2,10 @@
 // is detached.
 #include "app/window/widgets/write_aside.h"
 
+#include "app/study/session.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 
 #include <QFileDialog>
@@ -66,8 +68,9 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
     };
     Scheduler::Job job;
     job.failed = [show](std::exception_ptr failure) { show(NoticeStrip::Tone::Error, fromUtf8(messageOf(failure))); };
-    job.work = [work = std::move(work), show, path, failed = job.failed](const Checkpoint& checkpoint,
-                                                                         const auto& post) {
+    job.work = [work = std::move(work), show, path, sources = filesReadBy(workbench.session()),
+                failed = job.failed](const Checkpoint& checkpoint, const auto& post) {
+        checkIsNoSource(path.toStdString(), sources);
         post([rest = work(checkpoint), show, path, failed] {
             try {
                 if (rest) rest();

@@ -22,8 +22,8 @@ void writeAside(QWidget* window, const QString& path, std::function<void()> writ
 QString fileToWrite(QWidget* parent, const QString& title, const QString& proposed, const QString& filter);
 
 /// Writes a file in the background: `work` runs on a worker, what it returns runs on the owner's thread (empty: nothing
-/// is left to do there). Progress with a way to cancel, success and failure are notices. Writing the same file again
-/// replaces the write that is under way.
+/// is left to do there). Progress with a way to cancel, success and failure are notices; a file that the session of
+/// `workbench` reads is refused. Writing the same file again replaces the write that is under way.
 void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& path,
                    std::function<std::function<void()>(const Checkpoint&)> work);
 
