@@ -224,15 +224,23 @@ CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
     session.arithmetic = before.arithmetic;
     session.layout = before.layout;
     if (before.panes.empty()) return carried;
-    std::vector<SessionPane> panes = before.panes;
-    const auto lists = std::erase_if(panes, [](const SessionPane& pane) { return !pane.recordedPath.empty(); });
+    Session rest = before;
+    const auto drop = [&](auto belongsToCapture) {
+        const std::size_t count = rest.panes.size();
+        for (std::size_t i = count; i-- > 0;)
+            if (belongsToCapture(rest.panes[i])) removePane(rest, i);
+        return count - rest.panes.size();
+    };
+    const auto lists = drop([](const SessionPane& pane) { return !pane.recordedPath.empty(); });
     if (lists > 0) carried.adapted.push_back(goneSentence(lists, "recorded list", "recorded lists"));
-    const auto scores = std::erase_if(panes, [](const SessionPane& pane) { return readsImportedScores(pane.policy); });
+    const auto scores = drop([](const SessionPane& pane) { return readsImportedScores(pane.policy); });
     if (scores > 0)
         carried.adapted.push_back(goneSentence(scores, "pane of imported scores", "panes of imported scores"));
     if (!before.compared.path.empty()) carried.adapted.push_back("The comparison of two captures is closed.");
-    if (!panes.empty()) session.panes = std::move(panes);
-    session.activePane = before.activePane;
+    if (!rest.panes.empty()) {
+        session.panes = std::move(rest.panes);
+        session.activePane = rest.activePane;
+    }
     session.budget = before.budget;
     session.panesLinked = before.panesLinked;
     session.seed = before.seed;
