@@ -48,8 +48,8 @@ std::string factsOf(const ViewInput& input, const PaneData& pane) {
     std::string facts = "kept " + keptBudget(result, input.kvHead);
     if (result.fidelity)
         facts =
-            fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
-                        formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
+            fmt::format("error {} · mass {} · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
+                        formatPercent(meanMassOf(result, *input.capture, input.kvHead)), facts);
     const bool chosen = !input.focus.selected.empty();
     const auto [hit, of] =
         keptAmong(input, pane, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));

@@ -362,7 +362,7 @@ const LessonQuantity& lessonQuantityById(std::string_view id) {
 }
 
 std::string quantityText(const LessonQuantity& quantity, double value) {
-    if (quantity.form == LessonQuantity::Form::Percent) return formatFixed(100 * value, 1) + " %";
+    if (quantity.form == LessonQuantity::Form::Percent) return formatPercent(value);
     if (quantity.form == LessonQuantity::Form::Magnitude) return formatShort(value);
     if (quantity.form == LessonQuantity::Form::Bytes) return formatFixed(value / (1 << 20), 1) + " MiB";
     return quantity.form == LessonQuantity::Form::Count ? formatCount(std::llround(value)) : formatFixed(value, 3);

@@ -36,7 +36,7 @@ constexpr std::int64_t kMostTokens = 500;
 
 std::string number(double value, int decimals) { return std::isnan(value) ? "–" : formatFixed(value, decimals); }
 
-std::string percent(double share) { return std::isnan(share) ? "–" : formatFixed(100 * share, 1) + " %"; }
+std::string percent(double share) { return std::isnan(share) ? "–" : formatPercent(share); }
 
 std::string paneName(const PaneData& pane) { return std::string(1, pane.letter) + " " + paneTitle(pane); }
 
@@ -54,7 +54,7 @@ std::string paneTable(const ViewInput& input) {
         case 2: return keptShare(result, input.kvHead);
         case 3: return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
         case 4: return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
-        case 5: return fmt::format("{:.1f} KiB", static_cast<double>(storedBytes(result)) / 1024);
+        case 5: return formatBytes(static_cast<double>(storedBytes(result)));
         default: {
             const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
             return fmt::format("{} of {}", hit, of);

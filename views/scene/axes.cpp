@@ -194,6 +194,16 @@ std::string formatWithin(double value, double whole, int decimals) {
 
 std::string formatPercent(double share) { return formatWithin(100 * share, 100, 1) + " %"; }
 
+std::string formatBytes(double bytes) {
+    static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+    std::size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+        bytes /= 1024;
+        ++unit;
+    }
+    return fmt::format("{} {}", formatFixed(bytes, unit == 0 ? 0 : 1), kUnits[unit]);
+}
+
 std::string formatCounted(std::int64_t count, std::string_view thing) {
     if (count == 1) return fmt::format("1 {}", thing);
     const bool endsInY = thing.ends_with('y');

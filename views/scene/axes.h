@@ -16,6 +16,7 @@ std::string formatFixed(double value, int decimals);
 /// 100 is not all, 0.04 is not nothing. A number nearer than four decimals is taken for a rounded sum.
 std::string formatWithin(double value, double whole, int decimals);
 std::string formatPercent(double share);                               ///< "25.0 %", "99.98 %", "0.04 %"
+std::string formatBytes(double bytes);                                 ///< "128.0 MiB"
 std::string formatCounted(std::int64_t count, std::string_view thing); ///< "1 token", "1,024 queries"
 /// The one spelling of budgets and of what is kept: "249 tokens (25.0 %)".
 std::string formatBudget(std::int64_t tokens, std::int64_t of);

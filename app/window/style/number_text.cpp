@@ -20,7 +20,7 @@ QString withMinus(QString text) { return text.replace('-', QChar(0x2212)); }
 
 QString countText(std::int64_t count) { return fromUtf8(formatCount(count)); }
 
-QString percentText(double fraction) { return QString::number(fraction * 100, 'f', 1) + " %"; }
+QString percentText(double fraction) { return fromUtf8(formatPercent(fraction)); }
 
 QString errorText(double relativeError) {
     if (std::isnan(relativeError)) return "n/a";
@@ -52,15 +52,7 @@ QString NumberColumn::text(double value) const {
     return m_exponents ? withMinus(QString::number(value, 'e', 3)) : fromUtf8(formatFixed(value, m_decimals));
 }
 
-QString bytesText(double bytes) {
-    static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-    std::size_t unit = 0;
-    while (bytes >= 1024 && unit + 1 < kUnits.size()) {
-        bytes /= 1024;
-        ++unit;
-    }
-    return QString::number(bytes, 'f', unit == 0 ? 0 : 1) + " " + kUnits[unit];
-}
+QString bytesText(double bytes) { return fromUtf8(formatBytes(bytes)); }
 
 QString durationText(double seconds) {
     const std::int64_t whole = std::llround(seconds), minutes = whole / 60;
