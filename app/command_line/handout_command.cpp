@@ -48,7 +48,7 @@ public:
         const HeadlessApplication application;
         writeFileAtomically(m_out, handoutPdf(lessons, context.checkpoint("handout")));
         context.clearProgress();
-        fmt::print("{}\n", m_out);
+        if (!context.pipes()) fmt::print("{}\n", m_out);
     }
 
 private:

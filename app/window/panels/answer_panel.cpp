@@ -196,8 +196,7 @@ void AnswerPanel::write() {
     isTokens = isTokens && writing.mostTokens >= 0 && writing.mostTokens <= 4096;
     const double temperature = m_temperature->text().toDouble(&isTemperature);
     isTemperature = isTemperature && temperature > 0 && temperature <= 100;
-    writing.seed = static_cast<std::uint64_t>(m_seed->text().toLongLong(&isSeed));
-    isSeed = isSeed && m_seed->text().toLongLong() >= 0;
+    writing.seed = m_seed->text().toULongLong(&isSeed);
     setWrong(m_tokens, !isTokens);
     setWrong(m_temperature, !isTemperature);
     setWrong(m_seed, !isSeed);
