@@ -6,6 +6,7 @@
 #include "core/capture/capture_doctor.h"
 #include "core/capture/open_capture.h"
 #include "core/policies/policy.h"
+#include "core/run/layer_reads.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -27,19 +28,13 @@ struct Disabled {
 /// Policies that this capture cannot run with their first variant, with the reasons.
 std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
     std::vector<Disabled> disabled;
-    bool queries = true, preRope = true;
-    for (const LayerInfo& layer : capture.info().layers) {
-        queries &= layer.queryCount > 0;
-        preRope &= !layer.hasRope || layer.hasKeysPreRope || !capture.inverseFrequencies(layer.layer).empty();
-    }
     for (const Policy* policy : allPolicies()) {
         if (!policy->card().colonParameter.empty()) continue; // what a formula needs depends on its text
         const std::string& id = policy->card().id;
-        for (const Need need : policy->needs(specOfVariant(id, {}).values)) {
-            if (need == Need::Queries && !queries) disabled.push_back({id, "needs queries, which some layers lack"});
-            if (need == Need::PreRopeKeys && !preRope)
-                disabled.push_back({id, "needs keys before RoPE, which some layers lack"});
-        }
+        std::string missing;
+        for (const LayerInfo& layer : capture.info().layers)
+            if (missing.empty()) missing = missingInput(specOfVariant(id, {}), capture, layer);
+        if (!missing.empty()) disabled.push_back({id, "needs " + missing + ", which some layers lack"});
     }
     return disabled;
 }

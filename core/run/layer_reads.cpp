@@ -44,6 +44,12 @@ LayerRead readOf(const QueryRows& queries, const LayerInfo& layer) {
                 : LayerRead{TensorRole::Queries, 0, layer.queryCount};
 }
 
+std::string missingInput(const PolicySpec& policy, const CaptureReader& capture, const LayerInfo& layer) {
+    if (policyNeeds(policy, Need::Queries) && layer.queryCount == 0) return "queries";
+    const bool known = !layer.hasRope || layer.hasKeysPreRope || !capture.inverseFrequencies(layer.layer).empty();
+    return policyNeeds(policy, Need::PreRopeKeys) && !known ? "keys before RoPE" : "";
+}
+
 std::vector<LayerRead> readsOf(const RunRequest& request) {
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     std::vector<LayerRead> reads;

@@ -3,6 +3,7 @@
 #include "core/run/run.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace kvscope {
@@ -37,6 +38,9 @@ QueryRows evaluationQueries(const RunRequest& request);
 
 /// Their rows alone, or all captured rows if they are at least half of those or more than kMostRowsInMemory.
 LayerRead readOf(const QueryRows& queries, const LayerInfo& layer);
+
+/// What the policy reads of a layer and the capture does not hold, "queries" or "keys before RoPE"; empty: nothing.
+std::string missingInput(const PolicySpec& policy, const CaptureReader& capture, const LayerInfo& layer);
 
 /// What a run reads when none of its intermediate results is cached, without repetition.
 std::vector<LayerRead> readsOf(const RunRequest& request);

@@ -2,6 +2,7 @@
 #include "views/common/pane_offers.h"
 
 #include "core/policies/policy.h"
+#include "core/run/layer_reads.h"
 #include "views/common/view_facts.h"
 
 #include <algorithm>
@@ -29,7 +30,10 @@ std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<P
     if (waits || (active && chooses(*active, families))) return std::nullopt;
     for (std::size_t i = 0; i < input.panes.size(); ++i)
         if (chooses(input.panes[i], families)) return offerToShow(input, static_cast<int>(i));
-    return PaneOffer{.spec = firstOf(families.front())};
+    const std::string spec = firstOf(families.front());
+    if (!missingInput(PolicySpec::parse(spec), *input.capture, input.capture->info().layerInfo(input.layer)).empty())
+        return std::nullopt;
+    return PaneOffer{.spec = spec};
 }
 
 } // namespace kvscope
