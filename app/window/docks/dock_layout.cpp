@@ -227,6 +227,17 @@ PanelDock* DockLayout::roomiestView(const PanelDock* but) const {
 
 void DockLayout::placeToRead(PanelDock* dock) {
     if (PanelDock* beside = roomiestView(dock)) return m_window.tabifyDockWidget(beside, dock);
+    if (m_layout == WindowLayout::ComparePolicies) { // beside the row of panes it would leave a strip to each of them
+        m_window.tabifyDockWidget(this->dock(ViewPlace::BelowPanes), dock);
+        QList<QDockWidget*> docks = {dock};
+        QList<int> heights = {px(kReadableHeight + kTabs)};
+        if (PanelDock* text = this->dock(ViewPlace::Text); !text->visibleRegion().isEmpty() && !hasOneRow()) {
+            docks << text;
+            heights << text->height();
+        }
+        QTimer::singleShot(0, dock, [this, docks, heights] { m_window.resizeDocks(docks, heights, Qt::Vertical); });
+        return;
+    }
     // Where the layout Explore head has its map.
     PanelDock* map = this->dock(ViewPlace::BesidePane);
     if (dock != map) m_window.tabifyDockWidget(map, dock);

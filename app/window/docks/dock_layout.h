@@ -44,7 +44,7 @@ public:
     /// Raises the existing ones of these docks; the first one ends up in front.
     void bringToFront(const std::vector<std::string>& ids);
     /// Shows a dock in front, with the focus. A hidden view opens where it can be read: as a tab of the largest view,
-    /// else beside the panes.
+    /// else beside the panes, in the layout Compare policies below them.
     void open(PanelDock* dock);
     /// Gives the whole window to one dock, or to the panes (null); a second call gives all places back.
     void maximise(PanelDock* dock);
