@@ -67,10 +67,13 @@ struct WeightedAttentionInput {
     /// Sums of earlier calls that differ in `kept` only; null: none. The CPU engine then computes only the tokens in
     /// which an unweighted `kept` differs from the nearest earlier one, and adds the new sums.
     RecentSums* recent = nullptr;
+    /// With `kept` empty: families of sets as `kept`, without weights, each set a part of the same set of the next
+    /// family. The CPU engine computes them in the same pass.
+    std::span<const std::vector<WeightedSet>> nested = {};
 
-    /// Index into `kept` of a query head's set.
+    /// Index into `kept`, or into every nested family, of a query head's set.
     std::size_t setOf(std::int64_t queryHead) const {
-        const bool own = std::cmp_greater(kept.size(), keys.size(0));
+        const bool own = std::cmp_greater(nested.empty() ? kept.size() : nested.front().size(), keys.size(0));
         return static_cast<std::size_t>(own ? queryHead : rule.gqaGroupOf[static_cast<std::size_t>(queryHead)]);
     }
 };
@@ -82,6 +85,8 @@ struct WeightedAttention {
     /// logDenominator) is ||p||_2. -infinity where nothing is seen.
     HostTensor logNorm;
     HostTensor outputError; ///< [Hq, w] ||z - a|| / ||a||, NaN where ||a|| < 1e-12; empty without a reference
+    /// Of the nested families, with `output` as reference. Empty without any, or if the engine does not compute them.
+    std::vector<WeightedAttention> nested = {};
 };
 
 struct PrincipalAxes {

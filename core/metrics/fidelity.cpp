@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 
 namespace kvscope {
 
@@ -44,9 +45,13 @@ WeightedAttentionInput attentionOver(const FidelityInput& input, std::span<const
             .reference = reference};
 }
 
-/// Attention over sets without weights; an engine that can updates the sums of sets that were compared before.
+/// Attention over sets without weights: known in advance, or computed, by an engine that can from the sums of sets that
+/// were compared before.
 WeightedAttention comparedAttention(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                                     std::span<const WeightedSet> plain, const Checkpoint& checkpoint) {
+    for (std::size_t i = 0; i < exact.overNested.size(); ++i)
+        if (std::ranges::equal(exact.nested[i], plain, {}, &WeightedSet::numerator, &WeightedSet::numerator))
+            return exact.overNested[i];
     WeightedAttentionInput attention = attentionOver(input, plain, exact.output);
     attention.recent = exact.recent.get();
     return engine.weightedAttention(attention, checkpoint);
@@ -85,11 +90,43 @@ WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input
     return keptAttention(engine, moved, cache.kept, checkpoint, reference);
 }
 
-ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
-    WeightedAttention all = keptAttention(engine, input, {}, checkpoint);
+ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint,
+                              std::vector<std::vector<WeightedSet>> nested) {
+    WeightedAttentionInput attention = attentionOver(input, {}, {});
+    attention.nested = nested;
+    WeightedAttention all = engine.weightedAttention(attention, checkpoint);
     auto recent = std::make_shared<RecentSums>(all.logDenominator);
-    return {engine.upload(std::move(all.output)), std::move(all.logDenominator), std::move(all.logNorm),
-            std::move(recent)};
+    return {engine.upload(std::move(all.output)),
+            std::move(all.logDenominator),
+            std::move(all.logNorm),
+            std::move(recent),
+            std::move(nested),
+            std::move(all.nested)};
+}
+
+std::vector<std::vector<WeightedSet>> nestedFamilies(std::vector<std::vector<WeightedSet>> families) {
+    using Family = std::vector<WeightedSet>;
+    std::erase_if(families, [](const Family& family) {
+        return !std::ranges::all_of(family, [](const WeightedSet& set) {
+            return isPlain(set) &&
+                   std::ranges::adjacent_find(set.numerator, std::greater_equal{}) == set.numerator.end();
+        });
+    });
+    const auto tokensOf = [](const Family& family) {
+        std::size_t count = 0;
+        for (const WeightedSet& set : family) count += set.numerator.size();
+        return count;
+    };
+    std::ranges::sort(families, {}, tokensOf);
+    const auto contains = [](const Family& more, const Family& less) {
+        for (std::size_t i = 0; i < less.size(); ++i)
+            if (!std::ranges::includes(more[i].numerator, less[i].numerator)) return false;
+        return more.size() == less.size();
+    };
+    std::vector<Family> nested;
+    for (Family& family : families)
+        if (nested.empty() || contains(family, nested.back())) nested.push_back(std::move(family));
+    return nested;
 }
 
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,

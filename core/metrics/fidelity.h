@@ -51,8 +51,16 @@ struct ExactAttention {
     Tensor output;                           ///< [Hq, w, dv], on the engine that made it: errors are computed there
     HostTensor logDenominator, logNorm;      ///< [Hq, w], see WeightedAttention
     std::shared_ptr<RecentSums> recent = {}; ///< sums of the selections that were compared with this attention
+    /// Attention over sets that were known in advance, computed in the same pass.
+    std::vector<std::vector<WeightedSet>> nested = {};
+    std::vector<WeightedAttention> overNested = {};
 };
-ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
+/// `nested`: see WeightedAttentionInput; nestedFamilies makes them.
+ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint,
+                              std::vector<std::vector<WeightedSet>> nested = {});
+
+/// Those of the families (each [Hkv] or [Hq]) that have no weights and contain the ones before, the smallest first.
+std::vector<std::vector<WeightedSet>> nestedFamilies(std::vector<std::vector<WeightedSet>> families);
 
 /// Attention of the evaluation queries over the kept tokens: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and
 /// [cut, j], or the moved cache of `input`. With a reference, the result holds errors instead of the output.

@@ -2,12 +2,14 @@
 // evaluation queries, measures. A changed parameter recomputes only the steps that depend on it.
 #include "core/run/run.h"
 
+#include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/engine/recent_sums.h"
 #include "core/lists/selection_file.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy_needs.h"
+#include "core/policies/policy_run.h"
 #include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
 #include "core/run/calibrated_budget.h"
@@ -158,6 +160,7 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     }
     if (partial) partial(std::make_shared<const RunResult>(*result));
     work.measure(*result, checkpoint.part(0.5, 1));
+    result->request.later.clear();
     const std::vector<std::string> after = notesOf(m_engine->state()); // the measures may have failed on the device
     std::erase_if(result->notes, [&](const std::string& note) { return std::ranges::count(before, note) > 0; });
     result->notes.insert(result->notes.end(), after.begin(), after.end());
@@ -288,12 +291,39 @@ std::size_t mostBytesOfRecentSums(const FidelityInput& input) {
 }
 } // namespace
 
-std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const Checkpoint& checkpoint) const {
+// Only policies that rank scores choose again at little cost.
+std::vector<std::vector<WeightedSet>> LayerWork::nestedSets(const RunResult& chosen,
+                                                            const Checkpoint& checkpoint) const {
+    const RunRequest& request = chosen.request;
+    if (request.later.empty() || chosen.scores.empty() || !isOneShot(request.policy.values) ||
+        hasCachePositions(request))
+        return {};
+    std::vector<std::vector<WeightedSet>> sets = {weightedSetsOf(chosen.selection, m_layer.gqaGroupOf)};
+    for (const Budget& budget : request.later) {
+        RunResult other;
+        other.request = request;
+        other.request.budget = budget;
+        try {
+            choose(other, checkpoint.silent());
+        } catch (const Error&) { // its own request reports it
+            continue;
+        }
+        sets.push_back(weightedSetsOf(other.selection, m_layer.gqaGroupOf));
+    }
+    return nestedFamilies(std::move(sets));
+}
+
+std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const RunResult& chosen,
+                                                       const Checkpoint& checkpoint) const {
     const std::string key = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
     return m_cache.get<ExactAttention>(key, checkpoint, [&] {
-        ExactAttention all = exactAttention(m_engine, input, checkpoint);
-        const std::size_t output = bytesOf(all.output.shape());
-        const std::size_t bytes = output + 2 * bytesOf(all.logDenominator.shape) + mostBytesOfRecentSums(input);
+        ExactAttention all = exactAttention(m_engine, input, checkpoint, nestedSets(chosen, checkpoint));
+        const std::size_t table = bytesOf(all.logDenominator.shape);
+        std::size_t bytes = bytesOf(all.output.shape()) + 2 * table + mostBytesOfRecentSums(input);
+        for (const std::vector<WeightedSet>& family : all.nested) {
+            bytes += 3 * table;
+            for (const WeightedSet& set : family) bytes += set.numerator.size() * sizeof(TokenIndex);
+        }
         return StageCache::Made<ExactAttention>{std::move(all), bytes};
     });
 }
@@ -304,7 +334,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     RunResult scratch; // takes the notes and times, which `result` already has
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
-    const auto cached = exact(input, checkpoint.part(0, 0.3));
+    const auto cached = exact(input, result, checkpoint.part(0, 0.3));
     const WeightedAttention all{m_engine.download(cached->output), cached->logDenominator, cached->logNorm, {}};
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.gqaGroupOf);
     const ValuesOfLayer ofLayer = [&](const std::string& name, const std::function<MeasureValues()>& make) {
@@ -343,7 +373,7 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     if (input.queries.empty()) return;
     const auto make = [&] {
         auto made = timed([&] {
-            const auto all = exact(input, checkpoint.part(0, 0.5));
+            const auto all = exact(input, result, checkpoint.part(0, 0.5));
             return std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
                                                               weightedSetsOf(result.selection, m_layer.gqaGroupOf),
                                                               checkpoint.part(0.5, 1)));

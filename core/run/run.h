@@ -33,6 +33,7 @@ struct RunRequest {
     std::shared_ptr<const RecordedSelection> recorded; ///< replaces the policy when set
     std::shared_ptr<const RandomSource> random = {};   ///< null: drawn
     bool recordSteps = false;                          ///< fills RunResult::log
+    std::vector<Budget> later = {}; ///< of equal requests to come: measured in the same pass, no result changes
 };
 
 /// Time of each stage when it was computed; the flags mark stages that came from the cache.
@@ -88,16 +89,14 @@ struct RunResult {
     std::vector<std::string> notes; ///< "SnapKV saw 18 of its 32 window queries" ...
 };
 
-/// The fidelity of a measured result. Throws Error with the reason when there is none (no query captured after the
-/// cut).
+/// The fidelity of a measured result. Throws Error where no query was captured after the cut.
 const Fidelity& requireFidelity(const RunResult& result);
 
 /// The kept sets as measures take them: [Hkv], or [Hq] where query heads have sets of their own.
 std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> gqaGroupOf);
 
 /// Bytes of the keys and values stored by all KV heads, at the capture's element width. Duplicates count, also those of
-/// query heads with sets of their own.
-/// A token that is only in the denominator's sample stores no value.
+/// query heads with sets of their own. A token that is only in the denominator's sample stores no value.
 std::uint64_t storedBytes(const RunResult& result);
 
 /// The decision of one query head that chooses for itself; fields as in TokenDecision.

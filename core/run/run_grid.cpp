@@ -48,6 +48,23 @@ double mostBytesAhead() {
                     static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
 }
 
+/// The first run, with the budgets of the points that differ from it in nothing else.
+RunRequest withLaterBudgets(Points points) {
+    constexpr std::size_t kMost = 32;
+    RunRequest run = points.front().run;
+    if (!run.measure || run.recorded) return run;
+    for (const GridPoint& point : points.subspan(1)) {
+        const RunRequest& other = point.run;
+        PolicySpec policy = other.policy;
+        policy.budget = run.policy.budget;
+        const bool isBudget = !point.refused && other.measure && !other.recorded && policy == run.policy &&
+                              other.cut.text == run.cut.text && other.seed == run.seed && other.random == run.random &&
+                              other.budget.unit != Budget::Unit::Quality;
+        if (isBudget && run.later.size() < kMost) run.later.push_back(other.budget);
+    }
+    return run;
+}
+
 double bytesToRead(const CaptureInfo& info, const std::vector<LayerRead>& reads) {
     double floats = 0;
     for (const LayerRead& read : reads)
@@ -110,16 +127,18 @@ void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const
         const GridPoint& point = points[i];
         const Checkpoint part = checkpoint.step(i, points.size());
         part.at(0, 1);
-        if (i == 0 || !sameLayer(point, points[i - 1])) {
+        const bool isFirst = i == 0 || !sameLayer(point, points[i - 1]);
+        const Points ofLayer = isFirst ? firstLayer(points.subspan(i)) : Points();
+        if (isFirst) {
             if (i > 0 && spare && points[i - 1].run.capture)
                 forgetLayer(runner, points[i - 1].run.capture, points[i - 1].run.layer);
-            if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
-                ahead.start(firstLayer(next));
+            if (const Points next = points.subspan(i + ofLayer.size()); !next.empty()) ahead.start(firstLayer(next));
         }
         if (point.group >= 0 && point.group == brokenGroup) continue;
         try {
             if (point.refused) throw Error(*point.refused);
-            sink.finished(i, runner.run(point.run, part.part(0, 0.9)), part.part(0.9, 1));
+            sink.finished(i, runner.run(isFirst ? withLaterBudgets(ofLayer) : point.run, part.part(0, 0.9)),
+                          part.part(0.9, 1));
         } catch (const Error& error) {
             if (!sink.failed) throw;
             sink.failed(i, error);

@@ -1,5 +1,6 @@
 // The measures against naive double loops, and the identities that they obey.
 #include "core/metrics/fidelity.h"
+#include "tests/run/counting_engine.h"
 #include "tests/run/naive_attention.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
@@ -98,8 +99,7 @@ naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t quer
     return naive::attend(c.layer, queryHead, query, c.cut, w, u, kept);
 }
 
-void compareWithNaive(const Engine& engine, const Case& c) {
-    const Fidelity fidelity = measured(engine, c);
+void compareWithNaive(const Case& c, const Fidelity& fidelity) {
     std::int64_t skipped = 0;
     for (std::int64_t h = 0; h < c.layer.queries.shape[0]; ++h) {
         double errors = 0, masses = 0, count = 0;
@@ -129,6 +129,20 @@ void compareWithNaive(const Engine& engine, const Case& c) {
         QVERIFY(std::abs(fidelity.meanRetainedMass[head] - masses / queries) <= kTolerance);
     }
     QCOMPARE(fidelity.skipped, skipped);
+}
+
+void compareWithNaive(const Engine& engine, const Case& c) { compareWithNaive(c, measured(engine, c)); }
+
+using Families = std::vector<std::vector<WeightedSet>>;
+
+/// Families of which each contains the ones of smaller shares, as random as keepRandomly's.
+Families nestedRandomly(Case c, unsigned seed, bool perQueryHead, const std::vector<double>& shares) {
+    Families families;
+    for (const double share : shares) {
+        keepRandomly(c, seed, share, false, perQueryHead);
+        families.push_back(c.kept);
+    }
+    return families;
 }
 
 } // namespace
@@ -178,6 +192,38 @@ private slots:
             keepRandomly(c, 9, 0.2, weighted, true);
             QCOMPARE(c.kept.size(), std::size_t{4});
             compareWithNaive(*m_engine, c);
+        }
+    }
+
+    void nestedFamiliesAreComputedTogether_data() {
+        QTest::addColumn<bool>("perQueryHead");
+        QTest::addColumn<int>("window");
+        QTest::newRow("sets of KV heads") << false << 0;
+        QTest::newRow("sets of query heads") << true << 0;
+        QTest::newRow("sliding window") << false << 20;
+        QTest::newRow("sinks") << true << -60;
+    }
+
+    // A family of other tokens and one with weights are left to be compared alone.
+    void nestedFamiliesAreComputedTogether() {
+        QFETCH(bool, perQueryHead);
+        QFETCH(int, window);
+        Case c = makeCase(21, 60, 45, 13);
+        c.layer.rule.slidingWindow = std::abs(window);
+        if (window < 0) c.layer.rule.sinks = {0.5F, 3, -4, 6};
+        Families families = nestedRandomly(c, 3, perQueryHead, {0.7, 0, 0.2, 0.4});
+        families.push_back(nestedRandomly(c, 4, perQueryHead, {0.5}).front());
+        keepRandomly(c, 3, 0.4, true, perQueryHead);
+        families.push_back(c.kept);
+        const CountingEngine engine;
+        const FidelityInput input = inputOf(engine, c);
+        const ExactAttention exact = exactAttention(engine, input, {}, nestedFamilies(families));
+        QCOMPARE(exact.nested.size(), std::size_t{4});
+        QCOMPARE(exact.overNested.size(), std::size_t{4});
+        for (std::size_t i = 0; i < families.size(); ++i) {
+            c.kept = families[i];
+            compareWithNaive(c, measureFidelity(engine, input, exact, c.kept, {}));
+            QCOMPARE(engine.count("kept attention"), i < 4 ? 0 : i == 4 ? 1 : 3);
         }
     }
 

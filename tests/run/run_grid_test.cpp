@@ -4,6 +4,7 @@
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
 #include "core/run/stage_cache.h"
+#include "tests/run/counting_engine.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/run_request.h"
 #include "tests/support/test_program.h"
@@ -55,6 +56,38 @@ private slots:
         Seen seen;
         runGrid(m_runner, points, {}, seen.sink(false));
         QCOMPARE(seen.texts, QStringList({"0:snapkv", "1:keydiff"}));
+    }
+
+    void budgetsOfOnePolicyShareThePass_data() {
+        QTest::addColumn<QString>("policy");
+        QTest::newRow("one choice a KV head") << "keydiff";
+        QTest::newRow("a choice for each query head") << "h2o:paper";
+    }
+
+    // The second policy meets exact attention that is known. A budget that does not fit is its own point's error.
+    void budgetsOfOnePolicyShareThePass() {
+        QFETCH(QString, policy);
+        std::vector<GridPoint> points;
+        for (const char* budget : {"@0.5", "@999t", "@0.1", "@0.9", "@0.25"})
+            points.push_back({requestOf(policy.toStdString() + budget)});
+        points.push_back({requestOf("key_norm@0.5")});
+        const CountedRuns counted;
+        std::vector<double> errors;
+        runGrid(counted.runner, points, {},
+                {[&](std::size_t point, const auto& result, const Checkpoint&) {
+                     QVERIFY(result->request.later.empty());
+                     const auto alone = CountedRuns().run(points[point].run);
+                     for (std::size_t h = 0; h < 4; ++h) {
+                         const double error = alone->fidelity->meanOutputError[h];
+                         QVERIFY(std::abs(result->fidelity->meanOutputError[h] - error) <= 1e-6 * error);
+                         QVERIFY(std::abs(result->fidelity->meanRetainedMass[h] -
+                                          alone->fidelity->meanRetainedMass[h]) <= 1e-6);
+                     }
+                     errors.push_back(result->fidelity->meanOutputError[0]);
+                     QCOMPARE(counted.engine->count("kept attention"), point < 5 ? 0 : 1);
+                 },
+                 [](std::size_t point, const Error&) { QCOMPARE(point, std::size_t{1}); }});
+        QCOMPARE(errors.size(), std::size_t{5});
     }
 
     void aFailureStaysWithItsPoint() {

@@ -51,18 +51,20 @@ void LogitBlock::appendTile(const KeyTerms& terms, std::int64_t begin, std::int6
     }
 }
 
-const std::array<double, kMaxLanes>& LogitBlock::exponentiate(const double* weights) {
-    m_totals.fill(0.0);
-    m_kernels.exponentials(m_values, m_terms, lanes(), m_rowMaxima.data(), weights, m_totals.data());
+std::array<double, kMaxLanes> LogitBlock::exponentiate(std::int64_t end, const double* weights) {
+    const std::int64_t first = std::exchange(m_exponentiated, end);
+    m_kernels.exponentials(m_values + first * lanes(), end - first, lanes(), m_rowMaxima.data(),
+                           weights ? weights + first : nullptr, m_totals.data());
+    std::array<double, kMaxLanes> totals = m_totals;
     for (std::size_t lane = 0; lane < m_sinks.size(); ++lane)
-        if (std::isfinite(m_sinks[lane])) m_totals[lane] += portableExp(m_sinks[lane] - m_rowMaxima[lane]);
-    return m_totals;
+        if (std::isfinite(m_sinks[lane])) totals[lane] += portableExp(m_sinks[lane] - m_rowMaxima[lane]);
+    return totals;
 }
 
-std::array<double, kMaxLanes> LogitBlock::weigh(const double* weights) {
-    std::array<double, kMaxLanes> squares{};
-    m_kernels.weigh(m_values, m_terms, lanes(), weights, squares.data());
-    return squares;
+const std::array<double, kMaxLanes>& LogitBlock::weigh(std::int64_t end, const double* weights) {
+    const std::int64_t first = std::exchange(m_weighed, end);
+    m_kernels.weigh(m_values + first * lanes(), end - first, lanes(), weights + first, m_squares.data());
+    return m_squares;
 }
 
 void LogitBlock::updateMax(std::int64_t first, std::int64_t count, double* best) const {

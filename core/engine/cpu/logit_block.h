@@ -33,13 +33,16 @@ public:
     /// The same for several blocks, which share keys that are widened once.
     static void append(std::span<LogitBlock> blocks, const KeyTerms& terms, Progress& progress);
 
-    /// Turns logits l into e^(l - rowMax) with each lane's largest logit (X4: no overflow, the shift cancels).
-    /// Returns the sum of weights[term] e^(l - rowMax) of each lane; no weights: 1. The lane's attention sink counts as
-    /// one more term of weight 1, in the sum and in the largest logit.
-    const std::array<double, kMaxLanes>& exponentiate(const double* weights = nullptr);
+    /// Turns the logits l of further terms, up to `end`, into e^(l - rowMax) with each lane's largest logit of all
+    /// terms (X4: no overflow, the shift cancels). Returns the sum of weights[term] e^(l - rowMax) of each lane over
+    /// the terms before `end`; no weights: 1. The lane's attention sink counts as one more term of weight 1, in the sum
+    /// and in the largest logit.
+    std::array<double, kMaxLanes> exponentiate(std::int64_t end, const double* weights = nullptr);
+    std::array<double, kMaxLanes> exponentiate() { return exponentiate(m_terms); }
 
-    /// Multiplies each term's values by its weight; returns each lane's sum of their squares.
-    std::array<double, kMaxLanes> weigh(const double* weights);
+    /// Multiplies the values of further terms, up to `end`, by their weights; returns each lane's sum of squares over
+    /// the terms before `end`.
+    const std::array<double, kMaxLanes>& weigh(std::int64_t end, const double* weights);
 
     /// best[lane] = the largest of best[lane] and the values of terms [first, first + count).
     void updateMax(std::int64_t first, std::int64_t count, double* best) const;
@@ -60,9 +63,9 @@ private:
     std::int64_t m_depth;
     LaneBlock m_lanes;
     LogitMask m_mask;
-    std::int64_t m_terms = 0;
+    std::int64_t m_terms = 0, m_exponentiated = 0, m_weighed = 0;
     double* m_values;
-    std::array<double, kMaxLanes> m_sinks, m_rowMaxima, m_totals{};
+    std::array<double, kMaxLanes> m_sinks, m_rowMaxima, m_totals{}, m_squares{};
 };
 
 } // namespace kvscope::cpu

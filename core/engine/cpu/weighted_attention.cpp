@@ -25,6 +25,7 @@ namespace {
 struct TermList {
     std::vector<TokenIndex> tokens;
     std::vector<double> numerator, denominator; ///< weight of each term in each sum; 0: not in that sum
+    std::vector<std::int64_t> ends;             ///< where the terms of each nested family end, then those of all
 
     void add(TokenIndex token, double numeratorWeight, double denominatorWeight) {
         tokens.push_back(token);
@@ -46,13 +47,32 @@ void addKept(const WeightedSet& set, TermList& list) {
         list.add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
 }
 
+/// The terms of the first family, then what each family adds to the one before it, then the rest.
+TermList nestedTerms(const WeightedAttentionInput& input, std::size_t set, std::int64_t end) {
+    TermList list;
+    for (std::int64_t i = input.cut; i < end; ++i) list.add(static_cast<TokenIndex>(i), 1, 1);
+    std::vector<std::uint8_t> isIn(static_cast<std::size_t>(input.cut));
+    const auto add = [&](TokenIndex token) {
+        if (!std::exchange(isIn[token], 1)) list.add(token, 1, 1);
+    };
+    for (const std::vector<WeightedSet>& family : input.nested) {
+        std::ranges::for_each(family[set].numerator, add);
+        list.ends.push_back(std::ssize(list.tokens));
+    }
+    for (TokenIndex i = 0; i < input.cut; ++i) add(i);
+    list.ends.push_back(std::ssize(list.tokens));
+    return list;
+}
+
 TermList termsOf(const WeightedAttentionInput& input, std::size_t set, std::int64_t end) {
+    if (!input.nested.empty()) return nestedTerms(input, set, end);
     TermList list;
     if (input.kept.empty())
         for (TokenIndex i = 0; i < input.cut; ++i) list.add(i, 1, 1);
     else
         addKept(input.kept[set], list);
     for (std::int64_t i = input.cut; i < end; ++i) list.add(static_cast<TokenIndex>(i), 1, 1);
+    list.ends = {std::ssize(list.tokens)};
     return list;
 }
 
@@ -78,15 +98,16 @@ public:
     const TermList& termsOfHead(std::int64_t head) const {
         std::call_once(m_once, [this] {
             const std::int64_t end = m_input.firstQuery + m_input.queries.size(1);
-            const std::size_t sets = std::max(m_input.kept.size(), static_cast<std::size_t>(m_input.keys.size(0)));
+            const std::size_t given = m_input.nested.empty() ? m_input.kept.size() : m_input.nested.front().size();
+            const std::size_t sets = std::max(given, static_cast<std::size_t>(m_input.keys.size(0)));
             for (std::size_t set = 0; set < sets; ++set) m_terms.push_back(termsOf(m_input, set, end));
         });
         return m_terms[m_input.setOf(head)];
     }
 
-    /// Computes blocks of one KV head and kept set.
-    std::vector<LaneSums> compute(std::span<const QueryBlock> queries, const HeadCache& cache, BlockScratch& scratch,
-                                  Progress& progress) const {
+    /// Computes blocks of one KV head and kept set: for each block the sums over each nested family, then over all.
+    std::vector<std::vector<LaneSums>> compute(std::span<const QueryBlock> queries, const HeadCache& cache,
+                                               BlockScratch& scratch, Progress& progress) const {
         if (queries.empty()) return {};
         const TermList& terms = termsOfHead(queries.front().head);
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
@@ -97,13 +118,16 @@ public:
                                 scratch[blocks.size()], count);
         }
         LogitBlock::append(blocks, {cache.keys.data(), 0, count, terms.tokens.data()}, progress);
-        std::vector<LaneSums> sums;
+        std::vector<std::vector<LaneSums>> sums;
         for (LogitBlock& block : blocks) {
-            const auto denominators = block.exponentiate(terms.denominator.data());
-            const auto squares = block.weigh(terms.numerator.data());
-            sums.push_back({block.lanes(), {}, denominators, squares, {}});
-            for (std::size_t lane = 0; std::cmp_less(lane, block.lanes()); ++lane)
-                sums.back().shifts[lane] = block.rowMax(lane);
+            auto& ofBlock = sums.emplace_back();
+            for (const std::int64_t end : terms.ends) {
+                const auto denominators = block.exponentiate(end, terms.denominator.data());
+                const auto squares = block.weigh(end, terms.numerator.data());
+                ofBlock.push_back({block.lanes(), {}, denominators, squares, {}});
+                for (std::size_t lane = 0; std::cmp_less(lane, block.lanes()); ++lane)
+                    ofBlock.back().shifts[lane] = block.rowMax(lane);
+            }
         }
         addWeightedValues(blocks, terms, cache.values.data(), sums);
         return sums;
@@ -112,27 +136,40 @@ public:
 private:
     /// [dv, lanes]: sum over the terms of weight e^(l - rowMax) v, a tile of values at a time.
     void addWeightedValues(std::span<const LogitBlock> blocks, const TermList& terms, const float* values,
-                           std::vector<LaneSums>& sums) const {
-        const std::int64_t dv = m_input.values.size(2), all = std::ssize(terms.tokens), step = stepOf(blocks.size());
-        for (LaneSums& of : sums) of.values.resize(static_cast<std::size_t>(dv * of.lanes));
+                           std::vector<std::vector<LaneSums>>& sums) const {
+        const std::int64_t dv = m_input.values.size(2);
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+            sums[i].front().values.resize(static_cast<std::size_t>(dv * blocks[i].lanes()));
         Panel tile(m_kernels, dv);
-        for (std::int64_t first = 0; first < all; first += step) {
-            m_checkpoint.stopPoint();
-            const std::int64_t count = std::min(step, all - first);
-            const double* rows = tile.fill(values, 0, count, terms.tokens.data() + first);
-            for (std::size_t i = 0; i < blocks.size(); ++i)
-                m_kernels.product({.lanes = blocks[i].values() + first * blocks[i].lanes(),
-                                   .laneStride = blocks[i].lanes(),
-                                   .laneCount = blocks[i].lanes(),
-                                   .factors = rows,
-                                   .factorCount = dv,
-                                   .factorStride = 1,
-                                   .depthStride = dv,
-                                   .depth = count,
-                                   .out = sums[i].values.data(),
-                                   .outStride = blocks[i].lanes(),
-                                   .accumulate = true});
+        std::int64_t first = 0;
+        for (std::size_t part = 0; part < terms.ends.size(); ++part) {
+            if (part > 0)
+                for (std::vector<LaneSums>& of : sums) of[part].values = of[part - 1].values;
+            for (; first < terms.ends[part]; first = addTile(blocks, terms, values, first, part, tile, sums)) {
+            }
         }
+    }
+
+    std::int64_t addTile(std::span<const LogitBlock> blocks, const TermList& terms, const float* values,
+                         std::int64_t first, std::size_t part, Panel& tile,
+                         std::vector<std::vector<LaneSums>>& sums) const {
+        const std::int64_t dv = m_input.values.size(2);
+        m_checkpoint.stopPoint();
+        const std::int64_t count = std::min(stepOf(blocks.size()), terms.ends[part] - first);
+        const double* rows = tile.fill(values, 0, count, terms.tokens.data() + first);
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+            m_kernels.product({.lanes = blocks[i].values() + first * blocks[i].lanes(),
+                               .laneStride = blocks[i].lanes(),
+                               .laneCount = blocks[i].lanes(),
+                               .factors = rows,
+                               .factorCount = dv,
+                               .factorStride = 1,
+                               .depthStride = dv,
+                               .depth = count,
+                               .out = sums[i][part].values.data(),
+                               .outStride = blocks[i].lanes(),
+                               .accumulate = true});
+        return first + count;
     }
 
     const Kernels& m_kernels;
@@ -142,8 +179,8 @@ private:
     mutable std::vector<TermList> m_terms; ///< of each set
 };
 
-/// Output or error, and logarithms, of the queries of a block.
-void write(const WeightedAttentionInput& input, const QueryBlock& queries, const LaneSums& sums,
+/// Output or error to `reference` [Hq, w, dv], and logarithms, of the queries of a block.
+void write(const WeightedAttentionInput& input, const float* reference, const QueryBlock& queries, const LaneSums& sums,
            WeightedAttention& result) {
     constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
     const std::int64_t dv = input.values.size(2);
@@ -157,12 +194,19 @@ void write(const WeightedAttentionInput& input, const QueryBlock& queries, const
             output[c] = nothing ? 0.0F : static_cast<float>(sums.values[c * sums.lanes + lane] / denominator);
         result.logDenominator.data[pair] = nothing ? kMinusInfinity : static_cast<float>(std::log(denominator) + shift);
         result.logNorm.data[pair] = square <= 0 ? kMinusInfinity : static_cast<float>(0.5 * std::log(square) + shift);
-        if (input.reference.empty())
+        if (!reference)
             std::ranges::copy(output, result.output.data.begin() + pair * dv);
         else
-            result.outputError.data[pair] =
-                relativeError(output.data(), viewOf(input.reference).head(queries.head) + query * dv, dv);
+            result.outputError.data[pair] = relativeError(output.data(), reference + pair * dv, dv);
     }
+}
+
+/// The same for all nested families and for everything, which is their reference.
+void writeAll(const WeightedAttentionInput& input, const float* reference, const QueryBlock& queries,
+              std::span<const LaneSums> sums, WeightedAttention& result) {
+    write(input, reference, queries, sums.back(), result);
+    for (std::size_t family = 0; family + 1 < sums.size(); ++family)
+        write(input, result.output.data.data(), queries, sums[family], result.nested[family]);
 }
 
 /// Blocks of queries that read the same keys and values: those of the query heads of a KV head and kept set, `most` at
@@ -220,6 +264,8 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
         result.output = {{heads, w, dv}, std::vector<float>(static_cast<std::size_t>(heads * w * dv))};
     else
         result.outputError = table;
+    result.nested.assign(input.nested.size(), {{}, table, table, table});
+    const float* reference = input.reference.empty() ? nullptr : viewOf(input.reference).head(0);
     Progress progress(checkpoint, work);
     const std::int64_t blockCount = input.queries.size(0) * ((w + kMaxLanes - 1) / kMaxLanes);
     const std::vector<BlockGroup> groups =
@@ -243,11 +289,11 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
             BlockGroup rest;
             for (std::size_t i = 0; i < group.size(); ++i)
                 if (updated[i])
-                    write(input, group[i], *updated[i], result);
+                    write(input, reference, group[i], *updated[i], result);
                 else
                     rest.push_back(group[i]);
-            const std::vector<LaneSums> sums = blocks.compute(rest, cache, scratch.local(), progress);
-            for (std::size_t i = 0; i < rest.size(); ++i) write(input, rest[i], sums[i], result);
+            const auto sums = blocks.compute(rest, cache, scratch.local(), progress);
+            for (std::size_t i = 0; i < rest.size(); ++i) writeAll(input, reference, rest[i], sums[i], result);
         });
     }
     if (kept) kept->remember();
