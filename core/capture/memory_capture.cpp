@@ -3,11 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/capture/rope.h"
-#include "core/capture/widen.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace kvscope {
 
@@ -21,16 +18,6 @@ HostTensor MemoryCapture::read(LayerIndex layer, TensorRole role, const Checkpoi
     HostTensor keys = read(layer, TensorRole::Keys, checkpoint);
     if (info.hasRope && !frequencies.empty()) rotateBack(keys, tokenTable.positions, frequencies, captureInfo.rope);
     return keys;
-}
-
-HostTensor storable(HostTensor tensor, StoredType type) {
-    if (type == StoredType::Float32) return tensor;
-    const bool brain = type == StoredType::Bfloat16;
-    std::vector<std::uint16_t> bits(tensor.data.size());
-    std::ranges::transform(tensor.data, bits.begin(), brain ? narrowToBfloat16 : narrowToFloat16);
-    (brain ? widenBfloat16 : widenFloat16)(bits, tensor.data.data());
-    tensor.stored = type;
-    return tensor;
 }
 
 } // namespace kvscope

@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// A capture that lives in memory: for tests, for synthetic data before it is written, for importers.
+/// A capture that lives in memory: for tests, and for arrays that a caller has.
 /// Fill the public members, then treat it as const.
 class MemoryCapture final : public CaptureReader {
 public:
@@ -23,8 +23,5 @@ public:
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override;
     std::string computeHash(const Checkpoint&) const override { return captureInfo.hash; }
 };
-
-/// The tensor after writing it in this type and reading it back.
-HostTensor storable(HostTensor tensor, StoredType type);
 
 } // namespace kvscope

@@ -192,8 +192,6 @@ private:
     std::vector<float> m_frequencies;
 };
 
-constexpr TensorRole kRoles[] = {TensorRole::Keys, TensorRole::Values, TensorRole::Queries};
-
 } // namespace
 
 CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
@@ -235,31 +233,8 @@ std::vector<float> syntheticFrequencies(const SyntheticSpec& spec) {
     return frequencies;
 }
 
-HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) {
-    checkSpec(spec);
-    const SyntheticRows rows(spec, layer, role);
-    HostTensor tensor{rows.shape(), std::vector<float>(static_cast<std::size_t>(rows.shape().count()))};
-    for (std::int64_t head = 0; head < tensor.shape[0]; ++head) {
-        checkpoint.at(static_cast<double>(head), static_cast<double>(tensor.shape[0]));
-        rows.read(head, 0, tensor.shape[1], tensor.data.data() + head * tensor.shape[1] * tensor.shape[2]);
-    }
-    return tensor;
-}
-
-std::shared_ptr<MemoryCapture> makeSyntheticCapture(const SyntheticSpec& spec, const Checkpoint& checkpoint) {
-    auto capture = std::make_shared<MemoryCapture>();
-    capture->tokenTable = syntheticTokens(spec);
-    capture->captureInfo = syntheticInfo(spec);
-    capture->captureInfo.fileName = capture->captureInfo.path = "synthetic";
-    capture->captureInfo.hash = fmt::format("synthetic:{}:{}", spec.seed, spec.tokens);
-    capture->frequencies = syntheticFrequencies(spec);
-    for (int l = 0; l < spec.layers; ++l) {
-        checkpoint.at(l, spec.layers);
-        for (const TensorRole role : kRoles)
-            capture->tensors[{LayerIndex(l), role}] =
-                storable(syntheticTensor(spec, LayerIndex(l), role, checkpoint.silent()), spec.storedType);
-    }
-    return capture;
+std::unique_ptr<RowSource> syntheticRows(const SyntheticSpec& spec, LayerIndex layer, TensorRole role) {
+    return std::make_unique<SyntheticRows>(spec, layer, role);
 }
 
 void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse,
@@ -270,7 +245,7 @@ void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, i
     const double steps = spec.layers + 1.0; // the last one is the hash
     for (int l = 0; l < spec.layers; ++l) {
         const Checkpoint part = checkpoint.part(l / steps, (l + 1) / steps);
-        for (const TensorRole role : kRoles) {
+        for (const TensorRole role : kSyntheticRoles) {
             if (sparse)
                 writer.reserve(LayerIndex(l), role);
             else

@@ -2,8 +2,8 @@
 // data of a view are computed once; only building the scene is timed.
 #include "app/report/headless.h"
 #include "app/text/qt_text_service.h"
-#include "core/capture/synthetic_capture.h"
 #include "core/engine/engine.h"
+#include "tests/support/memory_synthetic.h"
 
 #include <benchmark/benchmark.h>
 
@@ -43,7 +43,7 @@ struct Ready {
 
     explicit Ready(const View& view) {
         static const std::shared_ptr<const CaptureReader> capture =
-            makeSyntheticCapture({.tokens = kTokens, .layers = 1, .queryHeads = 4, .kvHeads = 2, .queryWindow = 0}, {});
+            makeSyntheticCapture({.tokens = kTokens, .layers = 1, .queryHeads = 4, .kvHeads = 2, .queryWindow = 0});
         static const LayerRunner runner(makeCpuEngine());
         session.cut = "last:64";
         for (const std::string& policy : policiesFor(view.card().id))

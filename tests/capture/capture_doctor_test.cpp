@@ -1,7 +1,7 @@
 // The doctor's findings: a sound capture has none that matter, and each fault made here is named at its place.
 #include "core/capture/capture_doctor.h"
-#include "core/capture/synthetic_capture.h"
 #include "tests/support/forwarding_capture.h"
+#include "tests/support/memory_synthetic.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -12,7 +12,7 @@ using namespace kvscope;
 
 namespace {
 
-std::shared_ptr<MemoryCapture> sound() { return makeSyntheticCapture({.tokens = 64, .layers = 2, .headDim = 16}, {}); }
+std::shared_ptr<MemoryCapture> sound() { return makeSyntheticCapture({.tokens = 64, .layers = 2, .headDim = 16}); }
 
 bool finds(const CaptureReader& capture, Severity severity, const std::string& place, bool everything = false) {
     const auto findings = examineCapture(capture, {.readEverything = everything}, {});

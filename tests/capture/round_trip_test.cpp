@@ -3,8 +3,8 @@
 #include "core/base/error.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/open_capture.h"
-#include "core/capture/synthetic_capture.h"
 #include "tests/support/error_message.h"
+#include "tests/support/memory_synthetic.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -62,7 +62,7 @@ private slots:
         spec.storedType = static_cast<StoredType>(type);
         spec.queryWindow = window;
         spec.rope = rope;
-        const auto memory = makeSyntheticCapture(spec, {});
+        const auto memory = makeSyntheticCapture(spec);
         writeCapture(*memory, file("a.h5"), {.deflateLevel = deflate}, {});
         const auto read = openCapture(file("a.h5"));
         compareTables(read->tokens(), memory->tokens());
@@ -99,12 +99,12 @@ private slots:
     void theStreamingWriterMakesTheSameFile() {
         const SyntheticSpec spec = smallSpec();
         writeSyntheticCapture(spec, file("streamed.h5"), 0, false, {});
-        writeCapture(*makeSyntheticCapture(spec, {}), file("copied.h5"), {.deflateLevel = 6}, {});
+        writeCapture(*makeSyntheticCapture(spec), file("copied.h5"), {.deflateLevel = 6}, {});
         QCOMPARE(openCapture(file("streamed.h5"))->info().hash, openCapture(file("copied.h5"))->info().hash);
     }
 
     void optionalTensorsAndLayerAttributesSurvive() {
-        auto memory = makeSyntheticCapture(smallSpec(), {});
+        auto memory = makeSyntheticCapture(smallSpec());
         memory->captureInfo.sources = {{"scaling", "m.json, Transformers 5 (X)"}, {"rope", "assumed"}};
         memory->captureInfo.rope.rotaryDim -= 2;
         memory->captureInfo.rope.rotaryBegin = 2;
@@ -151,7 +151,7 @@ private slots:
     }
 
     void layersAboveHundredAreFound() {
-        auto memory = makeSyntheticCapture(smallSpec(), {});
+        auto memory = makeSyntheticCapture(smallSpec());
         memory->captureInfo.numLayers = 126;
         memory->captureInfo.layers[1].layer = LayerIndex(125);
         for (const auto role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries})
@@ -165,7 +165,7 @@ private slots:
     }
 
     void anUnfinishedOrRefusedCaptureLeavesNothing() {
-        auto memory = makeSyntheticCapture(smallSpec(), {});
+        auto memory = makeSyntheticCapture(smallSpec());
         memory->captureInfo.layers[0].storedType = StoredType::Float16;
         memory->tensors.at({LayerIndex(0), TensorRole::Values}).data[3] = 65520.0f; // rounds to infinity as f16
         const Error::Parts refused = errorParts([&] { writeCapture(*memory, file("refused.h5"), {}, {}); });

@@ -1,10 +1,9 @@
 // The synthetic captures must have the geometry that they promise, because policies are evaluated with it.
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
-#include "core/capture/synthetic_capture.h"
-#include "core/capture/synthetic_text.h"
 #include "tests/support/error_message.h"
 #include "tests/support/larger_error.h"
+#include "tests/support/memory_synthetic.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
@@ -21,6 +20,10 @@ using namespace kvscope;
 namespace {
 
 SyntheticSpec usualSpec() { return {.tokens = 1024}; }
+
+HostTensor synthetic(const SyntheticSpec& spec, LayerIndex layer, TensorRole role) {
+    return readAll(*syntheticRows(spec, layer, role));
+}
 
 // Plain causal softmax of the last query of a head: the mass on each token.
 std::vector<double> lastAttention(const CaptureReader& capture, LayerIndex layer, int queryHead) {
@@ -69,14 +72,14 @@ private slots:
     void theSeedDecidesEverything() {
         SyntheticSpec spec = usualSpec();
         spec.tokens = 200;
-        const HostTensor a = syntheticTensor(spec, LayerIndex(1), TensorRole::Keys, {});
+        const HostTensor a = synthetic(spec, LayerIndex(1), TensorRole::Keys);
         {
             const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);
-            QCOMPARE(syntheticTensor(spec, LayerIndex(1), TensorRole::Keys, {}).data, a.data);
+            QCOMPARE(synthetic(spec, LayerIndex(1), TensorRole::Keys).data, a.data);
         }
         const std::string text = syntheticTokens(spec).bytes;
         spec.seed = 1;
-        QVERIFY(syntheticTensor(spec, LayerIndex(1), TensorRole::Keys, {}).data != a.data);
+        QVERIFY(synthetic(spec, LayerIndex(1), TensorRole::Keys).data != a.data);
         QVERIFY(syntheticTokens(spec).bytes != text);
     }
 
@@ -110,7 +113,7 @@ private slots:
     void sinksAreShortAndSeenByAll() {
         SyntheticSpec spec = usualSpec();
         spec.needleLength = 0;
-        const auto capture = makeSyntheticCapture(spec, {});
+        const auto capture = makeSyntheticCapture(spec);
         const HostTensor keys = capture->read(LayerIndex(0), TensorRole::Keys, {});
         QVERIFY(norm(keys, 0, 1) < 0.6 * norm(keys, 0, 500));
         const auto mass = lastAttention(*capture, LayerIndex(0), 3);
@@ -129,7 +132,7 @@ private slots:
         SyntheticSpec spec = usualSpec();
         spec.tokens = tokens;
         spec.layers = 1;
-        const auto capture = makeSyntheticCapture(spec, {});
+        const auto capture = makeSyntheticCapture(spec);
         const Segment needle = capture->tokens().segments[1];
         QCOMPARE(needle.kind, SegmentKind::Needle);
         const auto mass = lastAttention(*capture, LayerIndex(0), 0); // reads KV head 0, which carries layer 0's needle
@@ -142,7 +145,7 @@ private slots:
         double before = -1;
         for (const double collinearity : {0.0, 0.4, 0.8}) {
             spec.collinearity = collinearity;
-            const double now = alignment(syntheticTensor(spec, LayerIndex(0), TensorRole::Keys, {}));
+            const double now = alignment(synthetic(spec, LayerIndex(0), TensorRole::Keys));
             QVERIFY2(now > before + 0.1, qPrintable(QString("%1 after %2").arg(now).arg(before)));
             before = now;
         }
@@ -152,10 +155,10 @@ private slots:
     void rotationIsTheOnlyDifferenceOfRope() {
         SyntheticSpec spec = usualSpec();
         spec.tokens = 300;
-        const auto turned = makeSyntheticCapture(spec, {});
+        const auto turned = makeSyntheticCapture(spec);
         const HostTensor pre = turned->read(LayerIndex(0), TensorRole::KeysPreRope, {});
         spec.rope = false;
-        const HostTensor plain = syntheticTensor(spec, LayerIndex(0), TensorRole::Keys, {});
+        const HostTensor plain = synthetic(spec, LayerIndex(0), TensorRole::Keys);
         double worst = 0;
         for (std::size_t i = 0; i < plain.data.size(); ++i)
             worst = testing::larger(worst, std::fabs(double(plain.data[i]) - pre.data[i]));

@@ -4,13 +4,13 @@
 #include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
-#include "core/capture/synthetic_capture.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"
 #include "tests/parity/torch_offer.h"
 #include "tests/support/error_message.h"
 #include "tests/support/larger_error.h"
+#include "tests/support/memory_synthetic.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -147,7 +147,7 @@ private slots:
 
     /// Crowded keys with sinks and a needle, in 16 bits: many scores are close.
     void syntheticHeadsKeepTheSameTokens() {
-        compare(makeSyntheticCapture({.tokens = 600, .layers = 1, .seed = 5, .collinearity = 0.9}, {}), LayerIndex(0),
+        compare(makeSyntheticCapture({.tokens = 600, .layers = 1, .seed = 5, .collinearity = 0.9}), LayerIndex(0),
                 {"0.2"});
     }
 
