@@ -42,11 +42,9 @@ public:
 
     void run(const CommandContext& context) override {
         m_spec.rope = !m_noRope;
-        if (m_type != "bf16" && m_type != "f16" && m_type != "f32")
-            throw Error({"there is no stored type '" + m_type + "'", "--dtype", "Choose bf16, f16 or f32"});
-        m_spec.storedType = m_type == "bf16"  ? StoredType::Bfloat16
-                            : m_type == "f16" ? StoredType::Float16
-                                              : StoredType::Float32;
+        const auto type = storedTypeNamed(m_type);
+        if (!type) throw Error({"there is no stored type '" + m_type + "'", "--dtype", "Choose bf16, f16 or f32"});
+        m_spec.storedType = *type;
         writeSyntheticCapture(m_spec, m_out, m_deflate, m_sparse, context.checkpoint("synth"));
     }
 

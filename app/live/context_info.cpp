@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kvscope::live {
@@ -99,9 +98,7 @@ LayerInfo layerOf(const Json& json, const CaptureInfo& info) {
 } // namespace
 
 StoredType storedTypeOf(const std::string& name) {
-    if (name == "bf16") return StoredType::Bfloat16;
-    if (name == "f16") return StoredType::Float16;
-    if (name == "f32") return StoredType::Float32;
+    if (const auto type = storedTypeNamed(name)) return *type;
     refuse("its tensors have the type '" + name + "', none of bf16, f16 and f32");
 }
 
@@ -142,14 +139,12 @@ std::map<LayerIndex, std::vector<float>> frequenciesOf(const Json& answer, const
 }
 
 std::vector<Segment> segmentsOf(const Json& list, std::int64_t tokens) {
-    static constexpr std::array kKinds = {SegmentKind::System, SegmentKind::Context, SegmentKind::Needle,
-                                          SegmentKind::Question, SegmentKind::Answer};
     std::vector<Segment> segments;
     for (const Json& row : list) {
         const auto begin = row.at(0).get<std::int64_t>(), end = row.at(1).get<std::int64_t>();
         const auto name = row.at(2).get<std::string>();
-        const auto kind = std::ranges::find_if(kKinds, [&](SegmentKind one) { return segmentName(one) == name; });
-        if (begin < 0 || begin > end || end > tokens || kind == kKinds.end())
+        const auto kind = segmentKindNamed(name);
+        if (begin < 0 || begin > end || end > tokens || !kind)
             refuse(fmt::format("a segment '{}' runs from {} to {} of {} tokens", name, begin, end, tokens));
         segments.push_back({static_cast<TokenIndex>(begin), static_cast<TokenIndex>(end), *kind});
     }

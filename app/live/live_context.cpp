@@ -17,9 +17,7 @@ namespace kvscope::live {
 namespace {
 
 SegmentKind kindOf(const std::string& name) {
-    for (const SegmentKind kind :
-         {SegmentKind::System, SegmentKind::Context, SegmentKind::Needle, SegmentKind::Question, SegmentKind::Answer})
-        if (name == segmentName(kind)) return kind;
+    if (const auto kind = segmentKindNamed(name)) return *kind;
     throw Error({.sentence = "'" + name + "' is no kind of text",
                  .place = "parts",
                  .remedy = "Give system, context, needle, question or answer"});

@@ -6,27 +6,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 namespace kvscope {
 
-std::string_view segmentName(SegmentKind kind) {
-    switch (kind) {
-    case SegmentKind::System: return "system";
-    case SegmentKind::Context: return "context";
-    case SegmentKind::Needle: return "needle";
-    case SegmentKind::Question: return "question";
-    case SegmentKind::Answer: return "answer";
-    }
-    return "unknown";
+namespace {
+
+// In the order of their enumerations.
+constexpr std::array<std::string_view, kSegmentKinds.size()> kSegmentNames = {"system", "context", "needle", "question",
+                                                                              "answer"};
+constexpr std::array<std::string_view, 3> kStoredTypeNames = {"bf16", "f16", "f32"};
+
+template <class Enum> std::optional<Enum> named(std::span<const std::string_view> names, std::string_view name) {
+    const auto found = std::ranges::find(names, name);
+    return found == names.end() ? std::nullopt : std::optional(static_cast<Enum>(found - names.begin()));
 }
 
-std::string_view storedTypeName(StoredType type) {
-    switch (type) {
-    case StoredType::Bfloat16: return "bf16";
-    case StoredType::Float16: return "f16";
-    case StoredType::Float32: return "f32";
-    }
-    return "unknown";
-}
+} // namespace
+
+std::string_view segmentName(SegmentKind kind) { return kSegmentNames[static_cast<std::size_t>(kind)]; }
+std::optional<SegmentKind> segmentKindNamed(std::string_view name) { return named<SegmentKind>(kSegmentNames, name); }
+std::string_view storedTypeName(StoredType type) { return kStoredTypeNames[static_cast<std::size_t>(type)]; }
+std::optional<StoredType> storedTypeNamed(std::string_view name) { return named<StoredType>(kStoredTypeNames, name); }
 
 std::string checkText(const CaptureCheck& check) {
     const std::string note = check.note.empty() ? "" : "; " + check.note;

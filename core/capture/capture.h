@@ -4,6 +4,7 @@
 #include "core/base/index.h"
 #include "core/base/row_source.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,7 +17,11 @@ namespace kvscope {
 
 enum class SegmentKind { System = 0, Context = 1, Needle = 2, Question = 3, Answer = 4 };
 
+inline constexpr std::array kSegmentKinds = {SegmentKind::System, SegmentKind::Context, SegmentKind::Needle,
+                                             SegmentKind::Question, SegmentKind::Answer}; ///< each at its number
+
 std::string_view segmentName(SegmentKind kind); ///< "context" ...
+std::optional<SegmentKind> segmentKindNamed(std::string_view name);
 
 /// Half-open range of tokens with a meaning; segments may nest.
 struct Segment {
@@ -25,6 +30,7 @@ struct Segment {
 };
 
 std::string_view storedTypeName(StoredType type); ///< "bf16", "f16", "f32"
+std::optional<StoredType> storedTypeNamed(std::string_view name);
 
 struct RopeInfo {
     std::string type; ///< "default", "llama3", "yarn" ...

@@ -223,12 +223,13 @@ std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
         fail(file, "segments must have three columns: begin, end, kind", name);
     const auto rows = file.read<std::int32_t>(name);
     for (std::size_t i = 0; i + 2 < rows.size(); i += 3) {
-        if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 || rows[i + 2] > 4)
+        if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 ||
+            rows[i + 2] >= std::ssize(kSegmentKinds))
             fail(file,
                  fmt::format("segment {} is ({}, {}, {}), outside the {} tokens or of unknown kind", i / 3, rows[i],
                              rows[i + 1], rows[i + 2], tokens),
                  name);
-        segments.push_back({rows[i], rows[i + 1], static_cast<SegmentKind>(rows[i + 2])});
+        segments.push_back({rows[i], rows[i + 1], kSegmentKinds[rows[i + 2]]});
     }
     return segments;
 }

@@ -5,7 +5,6 @@
 #include "core/base/nearest_name.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 
@@ -13,8 +12,6 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array kAllKinds = {SegmentKind::System, SegmentKind::Context, SegmentKind::Needle, SegmentKind::Question,
-                                  SegmentKind::Answer};
 constexpr const char* kForms = "Give segment:context, segment:question, last:256, a token number, none or default";
 
 [[noreturn]] void refuse(const std::string& typed, const std::string& why, const std::string& remedy,
@@ -57,7 +54,7 @@ const Segment* segmentOf(const std::vector<Segment>& segments, SegmentKind kind)
 
 std::string namesOf(const std::vector<Segment>& segments) {
     std::string names;
-    for (const SegmentKind kind : kAllKinds)
+    for (const SegmentKind kind : kSegmentKinds)
         if (firstOf(segments, kind)) names += (names.empty() ? "" : ", ") + std::string(segmentName(kind));
     return names.empty() ? "none" : names;
 }
@@ -76,11 +73,10 @@ Cut atToken(const std::string& typed, std::int64_t token, const std::string& lab
 
 Cut atSegment(const std::string& typed, const std::string& name, const CaptureReader& capture) {
     const std::vector<Segment>& segments = capture.tokens().segments;
-    const auto kind =
-        std::ranges::find_if(kAllKinds, [&](SegmentKind candidate) { return segmentName(candidate) == name; });
-    if (kind == kAllKinds.end()) {
+    const auto kind = segmentKindNamed(name);
+    if (!kind) {
         std::vector<std::string> known;
-        for (const SegmentKind candidate : kAllKinds) known.emplace_back(segmentName(candidate));
+        for (const SegmentKind candidate : kSegmentKinds) known.emplace_back(segmentName(candidate));
         refuse(typed, "names no kind of segment", suggestName(name, known), capture);
     }
     const Segment* segment = segmentOf(segments, *kind);

@@ -89,8 +89,7 @@ TokenClasses classesByText(const TokenTable& tokens) {
 
 TokenClasses classesBySegment(const TokenTable& tokens) {
     TokenClasses classes;
-    for (int kind = 0; kind <= static_cast<int>(SegmentKind::Answer); ++kind)
-        classes.names.emplace_back(segmentName(static_cast<SegmentKind>(kind)));
+    for (const SegmentKind kind : kSegmentKinds) classes.names.emplace_back(segmentName(kind));
     classes.names.emplace_back("no segment");
     classes.classOf.assign(tokens.ids.size(), static_cast<std::uint8_t>(classes.names.size() - 1));
     std::vector<Segment> outerFirst = tokens.segments;

@@ -57,11 +57,10 @@ Segment segmentOf(const Json& row, std::int64_t tokens, const std::string& path)
     const auto begin = row[0].get<std::int64_t>(), end = row[1].get<std::int64_t>();
     if (begin < 0 || end <= begin || end > tokens)
         fail(path, fmt::format("segment {} to {} lies outside the {} tokens", begin, end, tokens), "segments");
-    for (const auto kind :
-         {SegmentKind::System, SegmentKind::Context, SegmentKind::Needle, SegmentKind::Question, SegmentKind::Answer})
-        if (row[2].get<std::string>() == segmentName(kind))
-            return {static_cast<TokenIndex>(begin), static_cast<TokenIndex>(end), kind};
-    fail(path, "'" + row[2].get<std::string>() + "' is no kind of segment", "segments");
+    const auto name = row[2].get<std::string>();
+    const auto kind = segmentKindNamed(name);
+    if (!kind) fail(path, "'" + name + "' is no kind of segment", "segments");
+    return {static_cast<TokenIndex>(begin), static_cast<TokenIndex>(end), *kind};
 }
 
 } // namespace
