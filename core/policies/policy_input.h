@@ -51,6 +51,12 @@ struct PolicyInput {
     std::function<std::shared_ptr<const HostTensor>()> imported = {};
     ChoiceMemo* memo = nullptr; ///< see ChoiceMemo; null in block processing
 
+    /// The key of one head's random numbers; their round, token and slot are left to the policy.
+    RandomKey randomKey(std::int64_t kvHead) const {
+        return {.seed = seed,
+                .layer = static_cast<std::uint32_t>(layer.value),
+                .kvHead = static_cast<std::uint32_t>(kvHead)};
+    }
     std::int64_t rowCount() const { return keys.size(1); }
     TokenIndex tokenAt(std::int64_t kvHead, std::int64_t row) const {
         return positions.empty() ? static_cast<TokenIndex>(row)

@@ -112,10 +112,7 @@ private:
     std::vector<std::size_t> subsetOf(std::size_t head, std::size_t size) const {
         const Survivors& all = m_heads[head];
         std::vector<double> draw(all.size());
-        RandomKey key;
-        key.seed = m_input.seed;
-        key.layer = static_cast<std::uint32_t>(m_input.layer.value);
-        key.kvHead = static_cast<std::uint32_t>(head);
+        RandomKey key = m_input.randomKey(static_cast<std::int64_t>(head));
         key.round = m_round;
         key.slot = kSubsetSlot;
         for (std::size_t i = 0; i < all.size(); ++i) {

@@ -32,10 +32,7 @@ BalanceWalks::BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values,
 }
 
 std::vector<double> BalanceWalks::uniformsOf(const PlannedWalk& plan, std::int64_t repeat) const {
-    RandomKey key;
-    key.seed = m_input.seed;
-    key.layer = static_cast<std::uint32_t>(m_input.layer.value);
-    key.kvHead = static_cast<std::uint32_t>(plan.walk.head);
+    RandomKey key = m_input.randomKey(plan.walk.head);
     key.round = plan.round;
     key.slot = plan.slot + 256 * static_cast<std::uint32_t>(repeat);
     std::vector<double> uniforms;

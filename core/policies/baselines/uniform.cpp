@@ -1,6 +1,5 @@
 // The random baseline: every subset of the budget's size is equally likely. A useful policy must beat it.
 #include "core/base/error.h"
-#include "core/base/random.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/common_parameters.h"
@@ -48,10 +47,8 @@ PolicyCard makeCard() {
 
 // The uniform's 24 leading bits, so that rounding to float never gives 1.
 float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row) {
-    const RandomKey key{.seed = input.seed,
-                        .layer = static_cast<std::uint32_t>(input.layer.value),
-                        .kvHead = static_cast<std::uint32_t>(head),
-                        .token = static_cast<std::uint32_t>(input.tokenAt(head, row))};
+    RandomKey key = input.randomKey(head);
+    key.token = static_cast<std::uint32_t>(input.tokenAt(head, row));
     return static_cast<float>(std::floor(input.random->uniform(key) * 0x1p24) * 0x1p-24);
 }
 

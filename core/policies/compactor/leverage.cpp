@@ -73,8 +73,8 @@ Draws drawn(const PolicyInput& input, std::int64_t head, const float* scores, co
         sum = static_cast<double>(upTo.size());
     }
     Draws draws;
-    RandomKey key{
-        input.seed, static_cast<std::uint32_t>(input.layer.value), static_cast<std::uint32_t>(head), kDrawRound, 0, 0};
+    RandomKey key = input.randomKey(head);
+    key.round = kDrawRound;
     for (std::int64_t t = 0; t < count; ++t) {
         key.slot = static_cast<std::uint32_t>(t);
         const double place = input.random->uniform(key) * sum;

@@ -126,10 +126,8 @@ HostTensor sketchOf(const PolicyInput& input, const ParameterValues& values) {
     const std::int64_t d = input.preRopeKeys.size(2), k = sketchColumns(values, d);
     HostTensor sketch{{shared ? 1 : input.preRopeKeys.size(0), d, k}, {}};
     for (std::int64_t head = 0; head < sketch.shape[0]; ++head) {
-        RandomKey key;
-        key.seed = input.seed;
-        key.layer = shared ? 0 : static_cast<std::uint32_t>(input.layer.value);
-        key.kvHead = static_cast<std::uint32_t>(head);
+        RandomKey key = input.randomKey(head);
+        if (shared) key.layer = 0;
         const std::vector<float> entries =
             kind == "srht" ? srhtSketch(input, key, d, k) : gaussianSketch(input, key, d, k);
         sketch.data.insert(sketch.data.end(), entries.begin(), entries.end());

@@ -248,10 +248,7 @@ public:
         for (std::int64_t h = 0; h < input.keys.size(0); ++h) {
             input.checkpoint.stopPoint();
             const StreamClusters& clusters = found.heads[h];
-            Flips flips{input,
-                        {.seed = input.seed,
-                         .layer = static_cast<std::uint32_t>(input.layer.value),
-                         .kvHead = static_cast<std::uint32_t>(h)}};
+            Flips flips{input, input.randomKey(h)};
             Reservoirs reservoirs;
             sampleClusters(flips, clusters, t, reservoirs);
             sampleValues(flips, norms.data.data() + h * input.rowCount(), s, reservoirs);

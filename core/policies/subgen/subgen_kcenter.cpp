@@ -59,12 +59,8 @@ std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& res
     const std::int64_t heads = rest.size(0), rows = rest.size(1);
     std::vector<TokenIndex> first(static_cast<std::size_t>(heads), 0);
     if (rule == "seeded")
-        for (std::int64_t h = 0; h < heads; ++h) {
-            const RandomKey key{.seed = input.seed,
-                                .layer = static_cast<std::uint32_t>(input.layer.value),
-                                .kvHead = static_cast<std::uint32_t>(h)};
-            first[h] = static_cast<TokenIndex>(input.random->uniform(key) * static_cast<double>(rows));
-        }
+        for (std::int64_t h = 0; h < heads; ++h)
+            first[h] = static_cast<TokenIndex>(input.random->uniform(input.randomKey(h)) * static_cast<double>(rows));
     if (rule != "farthest_from_mean") return first;
     const Checkpoint quiet = input.checkpoint.silent();
     const HostTensor mean = input.engine.anchor(rest, AnchorKind::Mean, quiet);
