@@ -17,4 +17,8 @@ std::int64_t Shape::count() const {
     return product;
 }
 
+HostTensor HostTensor::filled(const Shape& shape, float value) {
+    return {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), value)};
+}
+
 } // namespace kvscope

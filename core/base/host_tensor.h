@@ -33,6 +33,7 @@ struct HostTensor {
     StoredType stored = StoredType::Float32; ///< a 16-bit type: it holds every number exactly, so narrowing is exact
 
     bool empty() const { return data.empty(); }
+    static HostTensor filled(const Shape& shape, float value = 0);
 };
 
 } // namespace kvscope

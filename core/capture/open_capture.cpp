@@ -89,8 +89,7 @@ public:
     Shape shape() const override { return m_keys->shape(); }
     StoredType stored() const override { return StoredType::Float32; }
     void read(std::int64_t head, std::int64_t begin, std::int64_t count, float* out) const override {
-        const Shape rows{1, count, shape()[2]};
-        HostTensor block{rows, std::vector<float>(static_cast<std::size_t>(rows.count()))};
+        HostTensor block = HostTensor::filled({1, count, shape()[2]});
         m_keys->read(head, begin, count, block.data.data());
         rotateBack(block, std::span(m_positions).subspan(begin, count), m_frequencies, m_rope);
         std::ranges::copy(block.data, out);

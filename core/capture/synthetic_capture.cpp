@@ -169,8 +169,7 @@ public:
         const bool queries = m_role == TensorRole::Queries;
         const HeadGeometry& geometry = m_geometry[static_cast<std::size_t>(queries ? queryHead / group : queryHead)];
         const std::int64_t first = m_spec.tokens - shape()[1] + begin;
-        HostTensor rows{Shape{1, count, m_spec.headDim},
-                        std::vector<float>(static_cast<std::size_t>(count * m_spec.headDim))};
+        HostTensor rows = HostTensor::filled({1, count, m_spec.headDim});
         std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
         forEachPiece(count, [&](std::int64_t row) {
             const std::int64_t t = positions[row] = first + row;

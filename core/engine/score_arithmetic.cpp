@@ -324,14 +324,14 @@ HostTensor gatherColumns(const HostTensor& scores, const std::vector<std::vector
 HostTensor padColumns(const HostTensor& scores, std::int64_t begin, std::int64_t count, float value) {
     const std::int64_t heads = scores.shape[0], n = scores.shape[1];
     assert(begin + n <= count);
-    HostTensor out = filledTable(heads, count, value);
+    HostTensor out = HostTensor::filled({heads, count}, value);
     for (std::int64_t h = 0; h < heads; ++h)
         std::copy_n(scores.data.begin() + h * n, n, out.data.begin() + h * count + begin);
     return out;
 }
 
 HostTensor filledTable(std::int64_t heads, std::int64_t count, float value) {
-    return {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count), value)};
+    return HostTensor::filled({heads, count}, value);
 }
 
 HostTensor repeatHead(const HostTensor& scores, std::int64_t heads) {

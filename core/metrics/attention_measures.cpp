@@ -24,7 +24,7 @@ struct Pair {
 MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair&)>& value) {
     const WeightedAttention& left = work.left();
     const std::int64_t w = work.queryCount(), dv = left.output.shape[2];
-    HostTensor table{{work.queryHeads(), w}, std::vector<float>(static_cast<std::size_t>(work.queryHeads() * w))};
+    HostTensor table = HostTensor::filled({work.queryHeads(), w});
     for (std::int64_t h = 0; h < work.queryHeads(); ++h)
         for (std::int64_t j = 0; j < w; ++j) {
             const auto index = static_cast<std::size_t>(h * w + j);

@@ -57,10 +57,6 @@ double entropyOf(std::span<const float> weights, double sink) {
     return entropy > 0 ? entropy : 0; // not the -0 of a single token
 }
 
-HostTensor table(std::int64_t rows, std::int64_t columns) {
-    return {{rows, columns}, std::vector<float>(static_cast<std::size_t>(rows * columns))};
-}
-
 } // namespace
 
 std::string headingOf(MeasureGroup group) {
@@ -130,7 +126,7 @@ const HostTensor& MeasureWork::frobeniusNorms() {
     const auto make = [this] {
         const HostTensor norms = engine().rowNorms(m_input.attention.values, m_checkpoint);
         const std::int64_t n = norms.shape[1], first = m_input.attention.firstQuery;
-        HostTensor sums = table(kvHeads(), queryCount());
+        HostTensor sums = HostTensor::filled({kvHeads(), queryCount()});
         for (std::int64_t h = 0; h < kvHeads(); ++h) {
             double squares = 0;
             for (std::int64_t i = 0; i < first + queryCount(); ++i) {
@@ -168,7 +164,7 @@ const HostTensor& MeasureWork::entropies() {
     constexpr std::int64_t kCells = std::int64_t{1} << 22;
     const auto make = [this] {
         const FidelityInput& in = m_input.attention;
-        HostTensor entropies = table(queryHeads(), queryCount());
+        HostTensor entropies = HostTensor::filled({queryHeads(), queryCount()});
         for (std::int64_t h = 0; h < queryHeads(); ++h) {
             AttentionMapInput map;
             map.queries = in.queries;

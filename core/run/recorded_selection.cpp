@@ -39,9 +39,7 @@ std::string layersOf(const RecordedSelection& list) {
 void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible,
                 const std::vector<float>& scores) {
     if (scores.empty()) return;
-    if (table.empty())
-        table = {{rows, visible},
-                 std::vector<float>(static_cast<std::size_t>(rows * visible), std::numeric_limits<float>::quiet_NaN())};
+    if (table.empty()) table = HostTensor::filled({rows, visible}, std::numeric_limits<float>::quiet_NaN());
     const std::int64_t known = std::min(visible, std::ssize(scores));
     std::copy_n(scores.begin(), known, table.data.begin() + row * visible);
 }

@@ -186,10 +186,8 @@ AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries,
     assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMostMapHeads));
     AttentionMap map;
     map.rowLogSumExps = input.rowLogSumExps;
-    if (map.rowLogSumExps.empty()) {
-        const Shape shape{static_cast<std::int64_t>(input.queryHeads.size()), queries.rows};
-        map.rowLogSumExps = {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), kNaN)};
-    }
+    if (map.rowLogSumExps.empty())
+        map.rowLogSumExps = HostTensor::filled({std::ssize(input.queryHeads), queries.rows}, kNaN);
     MapRun(memory, queries, keys, input, arithmetic, map).run(checkpoint);
     return map;
 }

@@ -24,7 +24,7 @@ constexpr int kProjectionComponents = 5;
 /// [w, components] -> [components]
 HostTensor columnMeans(const HostTensor& rows) {
     const std::int64_t count = rows.shape[0], columns = rows.shape[1];
-    HostTensor mean{{columns}, std::vector<float>(static_cast<std::size_t>(columns))};
+    HostTensor mean = HostTensor::filled({columns});
     for (std::int64_t column = 0; column < columns; ++column) {
         double sum = 0;
         for (std::int64_t row = 0; row < count; ++row) sum += static_cast<double>(rows.data[row * columns + column]);

@@ -16,8 +16,7 @@ namespace kvscope {
 class RowLogSumExps {
 public:
     /// `heads` and `rows` of AttentionMap::rowLogSumExps; nothing is known yet.
-    RowLogSumExps(std::int64_t heads, std::int64_t rows)
-        : m_sums{{heads, rows}, std::vector<float>(static_cast<std::size_t>(heads * rows), NAN)} {}
+    RowLogSumExps(std::int64_t heads, std::int64_t rows) : m_sums(HostTensor::filled({heads, rows}, NAN)) {}
 
     /// As AttentionMapInput takes them.
     HostTensor known() const {

@@ -337,12 +337,9 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
     check(input);
     const auto heads = static_cast<std::int64_t>(input.queryHeads.size());
     AttentionMap map;
-    map.cells = {{input.height, input.width}, {}};
-    map.cells.data.assign(static_cast<std::size_t>(map.cells.shape.count()), kNaN);
+    map.cells = HostTensor::filled({input.height, input.width}, kNaN);
     map.rowLogSumExps = input.rowLogSumExps;
-    if (map.rowLogSumExps.empty())
-        map.rowLogSumExps = {{heads, input.queries.size(1)},
-                             std::vector<float>(static_cast<std::size_t>(heads * input.queries.size(1)), kNaN)};
+    if (map.rowLogSumExps.empty()) map.rowLogSumExps = HostTensor::filled({heads, input.queries.size(1)}, kNaN);
     const MapGeometry geometry(input);
     const std::vector<MapRow> rows = geometry.rows();
     map.rows = static_cast<std::int64_t>(rows.size());

@@ -23,7 +23,7 @@ Tensor CpuEngine::upload(HostTensor tensor) const { return makeTensor(std::move(
 
 HostTensor CpuEngine::download(const Tensor& tensor) const {
     const Shape& shape = tensor.shape();
-    HostTensor out{shape, std::vector<float>(static_cast<std::size_t>(shape.count()))};
+    HostTensor out = HostTensor::filled(shape);
     if (out.empty()) return out;
     out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     // Head by head: a range of rows leaves gaps between the heads.
@@ -46,7 +46,7 @@ Tensor CpuEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) con
     const std::int64_t heads = tensor.size(0), width = tensor.size(2);
     assert(std::ssize(rows) == heads);
     const std::int64_t m = rows.empty() ? 0 : std::ssize(rows.front());
-    HostTensor out{{heads, m, width}, std::vector<float>(static_cast<std::size_t>(heads * m * width))};
+    HostTensor out = HostTensor::filled({heads, m, width});
     out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     const std::int64_t step = tensor.storage()->isOnDemand() ? kRowsPerBlock : tensor.size(1);
     m_workers.each(heads, [&](std::int64_t h) {

@@ -99,8 +99,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     std::vector<float> scores(static_cast<std::size_t>(heads * n));
     Leverage out{{}, {}, std::vector<std::int64_t>(static_cast<std::size_t>(heads))};
     const bool withSpectrum = request.chunk <= 0 && request.wantsSpectrum;
-    if (withSpectrum)
-        out.spectrum = {Shape{heads, work.width()}, std::vector<float>(static_cast<std::size_t>(heads * work.width()))};
+    if (withSpectrum) out.spectrum = HostTensor::filled({heads, work.width()});
     const std::vector<Chunk> chunks = chunksOf(request);
     std::vector<std::int64_t> ranks(chunks.size());
     Progress progress(checkpoint, static_cast<double>(chunks.size()));

@@ -85,10 +85,7 @@ void fixSign(Eigen::Ref<Eigen::VectorXd> axis) {
 PrincipalAxes axesOf(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance, int components) {
     const std::int64_t d = mean.size();
     Eigenpairs pairs = leadingPairs(covariance, components);
-    PrincipalAxes out{{Shape{d}, std::vector<float>(static_cast<std::size_t>(d))},
-                      {Shape{components, d}, std::vector<float>(static_cast<std::size_t>(components * d))},
-                      {},
-                      covariance.trace()};
+    PrincipalAxes out{HostTensor::filled({d}), HostTensor::filled({components, d}), {}, covariance.trace()};
     std::ranges::transform(mean, out.mean.data.begin(), [](double x) { return static_cast<float>(x); });
     for (int a = 0; a < components; ++a) {
         fixSign(pairs.vectors.col(a));
@@ -114,7 +111,7 @@ PrincipalAxes CpuEngine::principalAxes(const Tensor& keys, std::int64_t head, in
 HostTensor CpuEngine::project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const {
     const std::int64_t n = keys.size(1), d = keys.size(2), components = axes.axes.shape[0];
     assert(axes.axes.shape[1] == d);
-    HostTensor out{Shape{n, components}, std::vector<float>(static_cast<std::size_t>(n * components))};
+    HostTensor out = HostTensor::filled({n, components});
     const HeadRows rows(keys, head);
     // (x - mean) . axis = x . axis - mean . axis
     std::vector<double> offsets(static_cast<std::size_t>(components));

@@ -80,7 +80,7 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
                                      const Checkpoint& checkpoint) const {
     const std::int64_t heads = rows.size(0), d = rows.size(2);
     assert(chosen.empty() || std::cmp_equal(chosen.size(), heads));
-    HostTensor out{Shape{heads, d}, std::vector<float>(static_cast<std::size_t>(heads * d))};
+    HostTensor out = HostTensor::filled({heads, d});
     double total = 1; // positive also for empty sets
     for (std::int64_t h = 0; h < heads; ++h)
         total += chosen.empty() ? static_cast<double>(rows.size(1)) : static_cast<double>(chosen[h].size());
@@ -101,7 +101,7 @@ HostTensor CpuEngine::prefixOperatorNorms(const Tensor& rows, std::int64_t first
                                           const Checkpoint& checkpoint) const {
     const std::int64_t heads = rows.size(0), d = rows.size(2);
     assert(first >= 0 && first + count <= rows.size(1));
-    HostTensor out{Shape{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
+    HostTensor out = HostTensor::filled({heads, count});
     Progress progress(checkpoint, static_cast<double>(heads * (first + count)));
     std::vector<RowMoments> before;
     for (std::int64_t h = 0; h < heads; ++h)

@@ -258,10 +258,10 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     for (std::int64_t head = 0; !kept && head < heads; ++head)
         work += static_cast<double>(w) * static_cast<double>(blocks.termsOfHead(head).tokens.size());
 
-    const HostTensor table{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
+    const HostTensor table = HostTensor::filled({heads, w});
     WeightedAttention result{{}, table, table, {}};
     if (input.reference.empty())
-        result.output = {{heads, w, dv}, std::vector<float>(static_cast<std::size_t>(heads * w * dv))};
+        result.output = HostTensor::filled({heads, w, dv});
     else
         result.outputError = table;
     result.nested.assign(input.nested.size(), {{}, table, table, table});

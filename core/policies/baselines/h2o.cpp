@@ -149,7 +149,7 @@ public:
     Features carry(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
         return {{"attention", features.at("attention")},
                 {"queries", features.at("queries")},
-                {"seen", filledTable(input.keys.size(0), input.rowCount(), 1)}};
+                {"seen", HostTensor::filled({input.keys.size(0), input.rowCount()}, 1)}};
     }
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues&) const override {

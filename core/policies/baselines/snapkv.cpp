@@ -97,7 +97,7 @@ PolicyCard makeCard() {
 
 // Window tokens are always kept; for display they get the largest score of their head, so that no score exceeds theirs.
 HostTensor withWindow(const HostTensor& free, std::int64_t heads, std::int64_t rows) {
-    if (free.empty()) return filledTable(heads, rows, 0);
+    if (free.empty()) return HostTensor::filled({heads, rows});
     HostTensor scores = padColumns(free, 0, rows, 0);
     const std::int64_t columns = free.shape[1];
     for (std::int64_t h = 0; h < heads; ++h) {

@@ -242,7 +242,7 @@ public:
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
         const Middle middle = middleOf(input, values);
-        if (middle.empty()) return {filledTable(input.keys.size(0), input.rowCount(), 0), {}};
+        if (middle.empty()) return {HostTensor::filled({input.keys.size(0), input.rowCount()}), {}};
         HostTensor attention =
             reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0), groupRuleOf(values));
         if (values.flag("value_norm")) attention = multiply(std::move(attention), features.at("value_norm"));
