@@ -22,10 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// JSON knows no infinity: demands beyond the double range are written as "inf".
-Json numberJson(double value) {
-    if (std::isnan(value)) return nullptr;
-    return std::isinf(value) ? Json("inf") : Json(value);
-}
+Json numberJson(double value) { return std::isinf(value) ? Json("inf") : Json(value); }
 
 /// How the numbers were made, in the columns of `kvscope measure`. `run` is the measured run that the rows are about.
 TableRow marksOf(const RunResult& run, int kvHead) {

@@ -25,8 +25,6 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "kvscope-calibration";
 constexpr int kVersion = 1;
 
-Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 double numberAt(const Json& json, const char* key) {
     const auto at = json.find(key);
     return at == json.end() || at->is_null() ? NAN : at->get<double>();
@@ -50,7 +48,7 @@ Json jsonOf(const Calibration& c) {
     json["fit"] = {{"alpha", c.fit.alpha},
                    {"beta", c.fit.beta},
                    {"weight", c.fit.weight},
-                   {"loss", numberOrNull(c.fit.loss)},
+                   {"loss", c.fit.loss},
                    {"triples", c.fit.triples},
                    {"contexts", c.fit.contexts},
                    {"slope_known", c.fit.slopeKnown},
@@ -60,17 +58,17 @@ Json jsonOf(const Calibration& c) {
         const auto cut = c.data.cuts.find(context.name);
         json["contexts"].push_back({{"name", context.name},
                                     {"cut_token", cut == c.data.cuts.end() ? Json(nullptr) : Json(cut->second)},
-                                    {"nll", numberOrNull(context.nll)},
+                                    {"nll", context.nll},
                                     {"k", context.k},
                                     {"retention", context.retention},
-                                    {"retention_low", numberOrNull(context.band.low)},
-                                    {"retention_high", numberOrNull(context.band.high)}});
+                                    {"retention_low", context.band.low},
+                                    {"retention_high", context.band.high}});
     }
     json["triples"] = Json::array();
     for (const CalibrationTriple& triple : c.data.triples)
         json["triples"].push_back({{"context", triple.context},
                                    {"retention", triple.retention},
-                                   {"nll_context", numberOrNull(triple.contextNll)},
+                                   {"nll_context", triple.contextNll},
                                    {"quality", triple.quality}});
     json["command"] = c.command;
     return json;

@@ -21,7 +21,6 @@ using Json = nlohmann::ordered_json;
 
 // A float is written with the digits that identify it among floats ("0.1"), not among doubles.
 Json floatJson(float value) {
-    if (!std::isfinite(value)) return nullptr;
     const double digits = parseNumber<double>(shortest(value)).value_or(value);
     return static_cast<float>(digits) == value ? digits : static_cast<double>(value);
 }
@@ -44,10 +43,8 @@ Json typedJson(const std::string& text) {
     return (json.is_number() || json.is_boolean()) && jsonLine(json) == text ? json : Json(text);
 }
 
-/// null: nothing was decided.
-Json marginJson(double margin) { return std::isfinite(margin) ? Json(margin) : Json(nullptr); }
-
-/// "kept" is null here; headText fills it in.
+/// "kept" is null here; headText fills it in. A margin that is not finite, where nothing was decided, is written as
+/// null.
 Json headJson(const RecordedHead& head) {
     Json json;
     json["layer"] = head.layer;
@@ -58,14 +55,14 @@ Json headJson(const RecordedHead& head) {
         set["query_head"] = own.queryHead;
         set["kept"] = own.kept;
         if (!own.scores.empty()) set["scores"] = floatsJson(own.scores);
-        set["margin"] = marginJson(own.margin);
+        set["margin"] = own.margin;
     }
     if (!head.numeratorWeights.empty()) json["weights"]["numerator"] = floatsJson(head.numeratorWeights);
     if (!head.denominatorWeights.empty()) json["weights"]["denominator"] = floatsJson(head.denominatorWeights);
     if (!head.scores.empty()) json["scores"] = floatsJson(head.scores);
     if (head.storedKeys >= 0) json["stored"]["keys"] = head.storedKeys;
     if (head.storedValues >= 0) json["stored"]["values"] = head.storedValues;
-    json["margin"] = marginJson(head.margin);
+    json["margin"] = head.margin;
     return json;
 }
 
