@@ -4,6 +4,7 @@
 #include "core/engine/attention.h"
 #include "core/engine/tensor.h"
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -47,6 +48,20 @@ struct WeightedSet {
     std::vector<TokenIndex> denominator;
     std::vector<float> denominatorWeights;
 };
+
+/// Weight of entry i of a sample.
+inline float weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1 : weights[i]; }
+
+/// Calls `term(token, x, y)` with both weights of every token in order: the numerator, and the denominator where it is
+/// another sample. A weight of 0: not in that sum.
+template <class Term> void forEachTerm(const WeightedSet& set, const Term& term) {
+    assert(set.numeratorWeights.empty() || set.numeratorWeights.size() == set.numerator.size());
+    const bool shared = set.denominator.empty();
+    for (std::size_t i = 0; i < set.numerator.size(); ++i)
+        term(set.numerator[i], weightAt(set.numeratorWeights, i), shared ? weightAt(set.denominatorWeights, i) : 0);
+    for (std::size_t i = 0; i < set.denominator.size(); ++i)
+        term(set.denominator[i], 0.0F, weightAt(set.denominatorWeights, i));
+}
 
 class RecentSums; // core/engine/recent_sums.h
 

@@ -14,8 +14,6 @@ namespace {
 
 constexpr double kMostScratchBytes = 256 << 20;
 
-float weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1.0F : weights[i]; }
-
 /// Groups of query heads that read one KV head with one kept set, and their terms: numerator, then the denominator
 /// where it is another sample.
 struct Groups {
@@ -40,23 +38,15 @@ struct Groups {
             if (i + 1 < heads.size() && keyOf(heads[i]) == keyOf(heads[i + 1]) && !full) continue;
             lists.endGroup();
             kvHeads.push_back(keyOf(heads[i]).first);
-            if (!input.kept.empty()) addTerms(input.kept[keyOf(heads[i]).second]);
+            if (!input.kept.empty())
+                forEachTerm(input.kept[keyOf(heads[i]).second], [&](TokenIndex token, float x, float y) {
+                    tokens.push_back(token);
+                    numerator.push_back(x);
+                    denominator.push_back(y);
+                });
             offsets.push_back(std::ssize(tokens));
             mostListed = std::max(mostListed, offsets.back() - offsets[offsets.size() - 2]);
         }
-    }
-
-    void addTerms(const WeightedSet& set) {
-        const bool shared = set.denominator.empty();
-        for (std::size_t i = 0; i < set.numerator.size(); ++i)
-            add(set.numerator[i], weightAt(set.numeratorWeights, i), shared ? weightAt(set.denominatorWeights, i) : 0);
-        for (std::size_t i = 0; i < set.denominator.size(); ++i)
-            add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
-    }
-    void add(TokenIndex token, float above, float below) {
-        tokens.push_back(token);
-        numerator.push_back(above);
-        denominator.push_back(below);
     }
 };
 

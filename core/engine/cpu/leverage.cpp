@@ -136,7 +136,7 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
         for (std::size_t i = 0; i < set.numerator.size(); ++i) {
             const Eigen::Map<const Eigen::VectorXf> row(own.data() + set.numerator[i] * d, d);
             const Eigen::VectorXd image = whitening.directions.transpose() * row.cast<double>();
-            const double weight = set.numeratorWeights.empty() ? 1 : double{set.numeratorWeights[i]};
+            const double weight = weightAt(set.numeratorWeights, i);
             difference.noalias() += weight * image * image.transpose();
         }
         if (rank > 0) out[h] = symmetricEigenvalues(difference).cwiseAbs().maxCoeff();

@@ -34,19 +34,6 @@ struct TermList {
     }
 };
 
-double weightAt(const std::vector<float>& weights, std::size_t i) { return weights.empty() ? 1.0 : double{weights[i]}; }
-
-void addKept(const WeightedSet& set, TermList& list) {
-    assert(set.numeratorWeights.empty() || set.numeratorWeights.size() == set.numerator.size());
-    const bool shared = set.denominator.empty();
-    for (std::size_t i = 0; i < set.numerator.size(); ++i) {
-        const double denominator = shared ? weightAt(set.denominatorWeights, i) : 0;
-        list.add(set.numerator[i], weightAt(set.numeratorWeights, i), denominator);
-    }
-    for (std::size_t i = 0; i < set.denominator.size(); ++i)
-        list.add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
-}
-
 /// The terms of the first family, then what each family adds to the one before it, then the rest.
 TermList nestedTerms(const WeightedAttentionInput& input, std::size_t set, std::int64_t end) {
     TermList list;
@@ -70,7 +57,7 @@ TermList termsOf(const WeightedAttentionInput& input, std::size_t set, std::int6
     if (input.kept.empty())
         for (TokenIndex i = 0; i < input.cut; ++i) list.add(i, 1, 1);
     else
-        addKept(input.kept[set], list);
+        forEachTerm(input.kept[set], [&](TokenIndex token, float x, float y) { list.add(token, x, y); });
     for (std::int64_t i = input.cut; i < end; ++i) list.add(static_cast<TokenIndex>(i), 1, 1);
     list.ends = {std::ssize(list.tokens)};
     return list;
