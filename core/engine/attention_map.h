@@ -4,6 +4,7 @@
 #include "core/engine/attention.h"
 #include "core/engine/tensor.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +40,28 @@ struct AttentionMapInput {
     /// the keys of the rectangle.
     HostTensor rowLogSumExps;
 };
+
+/// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
+inline std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) {
+    return length * index / pieces;
+}
+
+/// A computed row of a map, and its row of pixels.
+struct MapRow {
+    std::int64_t pixel, position;
+};
+
+/// The computed rows of every row of pixels, in time order.
+inline std::vector<MapRow> mapRowsOf(const AttentionMapInput& input) {
+    const std::int64_t all = input.rowEnd - input.rowBegin;
+    std::vector<MapRow> rows;
+    for (std::int64_t y = 0; y < input.height; ++y) {
+        const std::int64_t begin = cutAt(all, input.height, y), count = cutAt(all, input.height, y + 1) - begin;
+        const std::int64_t taken = input.rowsPerPixel > 0 ? std::min(input.rowsPerPixel, count) : count;
+        for (std::int64_t i = 0; i < taken; ++i) rows.push_back({y, input.rowBegin + begin + cutAt(count, taken, i)});
+    }
+    return rows;
+}
 
 struct AttentionMap {
     HostTensor cells;         ///< [height, width]; NaN where no computed query of the pixel sees one of its keys

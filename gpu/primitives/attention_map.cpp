@@ -21,15 +21,9 @@ struct MapRows {
     std::vector<std::int32_t> rows, pixels;
 
     explicit MapRows(const AttentionMapInput& input) {
-        const std::int64_t length = input.rowEnd - input.rowBegin;
-        for (std::int64_t y = 0; y < input.height; ++y) {
-            const std::int64_t begin = length * y / input.height, count = length * (y + 1) / input.height - begin;
-            const std::int64_t taken = input.rowsPerPixel > 0 ? std::min(input.rowsPerPixel, count) : count;
-            for (std::int64_t i = 0; i < taken; ++i) {
-                const std::int64_t position = input.rowBegin + begin + count * i / taken;
-                rows.push_back(static_cast<std::int32_t>(position - input.firstQuery));
-                pixels.push_back(static_cast<std::int32_t>(y));
-            }
+        for (const MapRow& row : mapRowsOf(input)) {
+            rows.push_back(static_cast<std::int32_t>(row.position - input.firstQuery));
+            pixels.push_back(static_cast<std::int32_t>(row.pixel));
         }
     }
 };

@@ -42,31 +42,10 @@ KeySpan keysSeenBy(const AttentionMapInput& input, std::int64_t row) {
     return seen.and_(near).and_({0, n});
 }
 
-/// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
-std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) { return length * index / pieces; }
-
-/// A computed row of the map.
-struct MapRow {
-    std::int64_t pixel, position;
-};
-
-/// Rows and columns of a map, and the keys that each row sees.
+/// Columns of a map, and the keys that each row sees.
 class MapGeometry {
 public:
     explicit MapGeometry(const AttentionMapInput& input) : m_input(input) {}
-
-    /// The computed rows for each pixel row, in time order.
-    std::vector<MapRow> rows() const {
-        const std::int64_t all = m_input.rowEnd - m_input.rowBegin;
-        std::vector<MapRow> rows;
-        for (std::int64_t y = 0; y < m_input.height; ++y) {
-            const std::int64_t begin = cutAt(all, m_input.height, y), count = cutAt(all, m_input.height, y + 1) - begin;
-            const std::int64_t taken = m_input.rowsPerPixel > 0 ? std::min(m_input.rowsPerPixel, count) : count;
-            for (std::int64_t i = 0; i < taken; ++i)
-                rows.push_back({y, m_input.rowBegin + begin + cutAt(count, taken, i)});
-        }
-        return rows;
-    }
 
     std::int64_t pixelOfKey(std::int64_t key) const {
         // The inverse of cutAt: the last x with cutAt(keys, width, x) <= offset.
@@ -341,7 +320,7 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
     map.rowLogSumExps = input.rowLogSumExps;
     if (map.rowLogSumExps.empty()) map.rowLogSumExps = HostTensor::filled({heads, input.queries.size(1)}, kNaN);
     const MapGeometry geometry(input);
-    const std::vector<MapRow> rows = geometry.rows();
+    const std::vector<MapRow> rows = mapRowsOf(input);
     map.rows = static_cast<std::int64_t>(rows.size());
     double logits = 0;
     for (const MapRow& row : rows) logits += static_cast<double>(heads * geometry.seenBy(row.position).count());
