@@ -79,13 +79,8 @@ public:
     /// Cuts `count` items of `bytesEach` into batches that fit into batchBytes and calls work(begin, count of the
     /// batch).
     template <class Work> void batches(std::int64_t count, double bytesEach, double unitsEach, const Work& work) {
-        const auto most = static_cast<std::int64_t>(static_cast<double>(m_device.batchBytes()) / (bytesEach + 1));
-        for (std::int64_t begin = 0; begin < count;) {
-            const std::int64_t size = std::min(count - begin, std::max<std::int64_t>(1, most));
-            work(begin, size);
-            begin += size;
-            advance(unitsEach * static_cast<double>(size));
-        }
+        const double most = static_cast<double>(m_device.batchBytes()) / (bytesEach + 1);
+        slices(count, static_cast<std::int64_t>(most), unitsEach, work);
     }
 
     /// Cuts `count` items into slices of `most`, where memory does not bound the time.
