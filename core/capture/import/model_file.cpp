@@ -16,6 +16,13 @@
 
 namespace kvscope {
 
+namespace {
+
+constexpr std::size_t kLargestFile = 1 << 24;
+constexpr double kLargestFrequency = 1e6;
+constexpr std::size_t kMostFrequencies = 1 << 24; // of all layers
+constexpr std::int64_t kLargestSize = 65536, kLargestWhole = std::numeric_limits<std::int32_t>::max();
+
 /// Checked access to the fields of one JSON object of a model's file.
 class ModelJson {
 public:
@@ -25,35 +32,63 @@ public:
         : m_json(json), m_path(path), m_place(std::move(place)) {}
 
     /// The remedy is kvscope-describe.
-    [[noreturn]] void fail(std::string sentence, const std::string& name) const;
+    [[noreturn]] void fail(std::string sentence, const std::string& name) const {
+        throw Error({std::move(sentence), m_place + name,
+                     "Run kvscope-describe MODEL --out described_model.json, and lay that beside the tensors or "
+                     "give it to kvscope convert --config",
+                     m_path});
+    }
 
     bool has(const char* name) const { return m_json.contains(name) && !m_json.at(name).is_null(); }
-    std::string text(const char* name) const;
-    bool flag(const char* name) const;
-    double number(const char* name) const;                              ///< finite, at least 0
-    std::int64_t whole(const char* name, std::int64_t least = 0) const; ///< at most 2^31 - 1
-    int size(const char* name) const;                                   ///< 1 to 65536
-    ModelJson object(const char* name) const;
-    const Json& list(const char* name) const; ///< not empty
+    std::string text(const char* name) const {
+        if (!field(name).is_string()) fail("the field is no text", name);
+        return field(name).get<std::string>();
+    }
+    bool flag(const char* name) const {
+        if (!field(name).is_boolean()) fail("the field is neither true nor false", name);
+        return field(name).get<bool>();
+    }
+    /// Finite, at least 0.
+    double number(const char* name) const {
+        const double value = field(name).is_number() ? field(name).get<double>() : NAN;
+        if (!std::isfinite(value) || value < 0) fail("the field is no number from 0 up", name);
+        return value;
+    }
+    /// At most 2^31 - 1.
+    std::int64_t whole(const char* name, std::int64_t least = 0) const {
+        const std::int64_t value = field(name).is_number_integer() ? field(name).get<std::int64_t>() : -1;
+        if (value < least || value > kLargestWhole)
+            fail(fmt::format("the field is no whole number from {} to {}", least, kLargestWhole), name);
+        return value;
+    }
+    /// 1 to 65536.
+    int size(const char* name) const {
+        const std::int64_t value = whole(name, 1);
+        if (value > kLargestSize) fail(fmt::format("{} is no size of a model", value), name);
+        return static_cast<int>(value);
+    }
+    ModelJson object(const char* name) const {
+        if (!field(name).is_object()) fail("the field is no object", name);
+        return {field(name), m_path, m_place + name + "."};
+    }
+    /// Not empty.
+    const Json& list(const char* name) const {
+        if (!field(name).is_array() || field(name).empty()) fail("the field is no list with entries", name);
+        return field(name);
+    }
     const std::string& path() const { return m_path; }
     const Json& json() const { return m_json; }
 
 private:
-    const Json& field(const char* name) const;
+    const Json& field(const char* name) const {
+        if (!m_json.is_object() || !has(name)) fail("the field is missing", name);
+        return m_json.at(name);
+    }
+
     const Json& m_json;
     const std::string& m_path;
     std::string m_place;
 };
-
-/// A `config.json` as the Hugging Face Hub has it. Throws Error.
-DescribedModel readHubConfig(const ModelJson& config);
-
-namespace {
-
-constexpr std::size_t kLargestFile = 1 << 24;
-constexpr double kLargestFrequency = 1e6;
-constexpr std::size_t kMostFrequencies = 1 << 24; // of all layers
-constexpr std::int64_t kLargestSize = 65536, kLargestWhole = std::numeric_limits<std::int32_t>::max();
 
 struct Rope {
     RopeInfo info;
@@ -230,72 +265,7 @@ std::int64_t windowOf(const ModelJson& config, const ModelType& type) {
     return 0;
 }
 
-} // namespace
-
-void ModelJson::fail(std::string sentence, const std::string& name) const {
-    throw Error({std::move(sentence), m_place + name,
-                 "Run kvscope-describe MODEL --out described_model.json, and lay that beside the tensors or "
-                 "give it to kvscope convert --config",
-                 m_path});
-}
-
-const ModelJson::Json& ModelJson::field(const char* name) const {
-    if (!m_json.is_object() || !has(name)) fail("the field is missing", name);
-    return m_json.at(name);
-}
-
-std::string ModelJson::text(const char* name) const {
-    if (!field(name).is_string()) fail("the field is no text", name);
-    return field(name).get<std::string>();
-}
-
-bool ModelJson::flag(const char* name) const {
-    if (!field(name).is_boolean()) fail("the field is neither true nor false", name);
-    return field(name).get<bool>();
-}
-
-double ModelJson::number(const char* name) const {
-    const double value = field(name).is_number() ? field(name).get<double>() : NAN;
-    if (!std::isfinite(value) || value < 0) fail("the field is no number from 0 up", name);
-    return value;
-}
-
-std::int64_t ModelJson::whole(const char* name, std::int64_t least) const {
-    const std::int64_t value = field(name).is_number_integer() ? field(name).get<std::int64_t>() : -1;
-    if (value < least || value > kLargestWhole)
-        fail(fmt::format("the field is no whole number from {} to {}", least, kLargestWhole), name);
-    return value;
-}
-
-int ModelJson::size(const char* name) const {
-    const std::int64_t value = whole(name, 1);
-    if (value > kLargestSize) fail(fmt::format("{} is no size of a model", value), name);
-    return static_cast<int>(value);
-}
-
-ModelJson ModelJson::object(const char* name) const {
-    if (!field(name).is_object()) fail("the field is no object", name);
-    return {field(name), m_path, m_place + name + "."};
-}
-
-const ModelJson::Json& ModelJson::list(const char* name) const {
-    if (!field(name).is_array() || field(name).empty()) fail("the field is no list with entries", name);
-    return field(name);
-}
-
-DescribedModel readDescribedModel(const std::string& path) {
-    const auto json = parsedJson(readJsonText(path, kLargestFile));
-    const ModelJson root(json, path);
-    if (!json.is_object()) root.fail("the file is not a JSON object", "");
-    DescribedModel model = root.has("format") && root.text("format") == "kvscope-described-model"
-                               ? readDescription(root)
-                               : readHubConfig(root);
-    if (model.numQueryHeads % model.numKvHeads != 0)
-        root.fail(fmt::format("{} query heads do not divide among {} KV heads", model.numQueryHeads, model.numKvHeads),
-                  "");
-    return model;
-}
-
+/// A `config.json` as the Hugging Face Hub has it. Throws Error.
 DescribedModel readHubConfig(const ModelJson& config) {
     const ModelType& type = typeOf(config);
     DescribedModel model;
@@ -321,6 +291,21 @@ DescribedModel readHubConfig(const ModelJson& config) {
         for (const auto& entry : config.list("layer_types"))
             if (entry != layer.attentionType)
                 config.fail("which layers have the window is not known here", "layer_types");
+    return model;
+}
+
+} // namespace
+
+DescribedModel readDescribedModel(const std::string& path) {
+    const auto json = parsedJson(readJsonText(path, kLargestFile));
+    const ModelJson root(json, path);
+    if (!json.is_object()) root.fail("the file is not a JSON object", "");
+    DescribedModel model = root.has("format") && root.text("format") == "kvscope-described-model"
+                               ? readDescription(root)
+                               : readHubConfig(root);
+    if (model.numQueryHeads % model.numKvHeads != 0)
+        root.fail(fmt::format("{} query heads do not divide among {} KV heads", model.numQueryHeads, model.numKvHeads),
+                  "");
     return model;
 }
 
