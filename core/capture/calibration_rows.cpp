@@ -34,7 +34,7 @@ CalibrationRow rowFrom(const double* numbers, const std::string& place, std::int
 }
 
 CalibrationRows readRows(const h5::File& file, const std::string& policy, const std::string& variant) {
-    CalibrationRows read{.policy = policy, .variant = variant, .rows = {}, .cut = {}, .parameters = {}, .tool = {}};
+    CalibrationRows read{.policy = policy, .variant = variant, .rows = {}, .cut = {}, .parameters = {}};
     const h5::DatasetInfo info = file.info(read.place());
     if (info.shape.size() != 2 || info.shape[1] != kColumns || info.shape[0] > kMostRows)
         throw Error({fmt::format("the rows have shape [{}]", fmt::join(info.shape, ", ")), read.place(),
@@ -45,7 +45,6 @@ CalibrationRows readRows(const h5::File& file, const std::string& policy, const 
     read.cut = file.integerAttribute(read.place(), "cut");
     read.parameters = file.stringAttribute(read.place(), "parameters").value_or("");
     checkNesting(read.parameters, file.path());
-    read.tool = file.stringAttribute(read.place(), "tool").value_or("");
     read.simulated = file.integerAttribute(read.place(), "simulated").value_or(0) != 0;
     read.arithmetic = file.stringAttribute(read.place(), "arithmetic").value_or("");
     return read;

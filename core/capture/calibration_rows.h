@@ -19,7 +19,7 @@ struct CalibrationRows {
     std::string policy, variant;
     std::vector<CalibrationRow> rows; ///< in the file's order
     std::optional<std::int64_t> cut;
-    std::string parameters, tool; ///< JSON as written, or empty
+    std::string parameters; ///< JSON as written, or empty
     bool simulated = false;
     std::string arithmetic = {}; ///< of the engine that made the lists, where it was not exact
 

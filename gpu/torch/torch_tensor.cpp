@@ -56,6 +56,4 @@ HostTensor hostTensorOf(const at::Tensor& numbers) { return {shapeOf(numbers), l
 
 std::vector<double> doublesOf(const at::Tensor& numbers) { return listOf<double>(numbers, at::kDouble); }
 
-std::vector<std::int64_t> integersOf(const at::Tensor& numbers) { return listOf<std::int64_t>(numbers, at::kLong); }
-
 } // namespace kvscope::gpu

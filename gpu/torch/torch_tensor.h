@@ -2,7 +2,6 @@
 
 #include "core/engine/tensor.h"
 
-#include <cstdint>
 #include <vector>
 
 // LibTorch's headers are included by sources only; here a forward declaration is enough.
@@ -22,6 +21,5 @@ Tensor storedTensorOf(const at::Tensor& numbers);
 /// Copies to the host, converting to the list's type, to float with one rounding. Waits for the device.
 HostTensor hostTensorOf(const at::Tensor& numbers);
 std::vector<double> doublesOf(const at::Tensor& numbers);
-std::vector<std::int64_t> integersOf(const at::Tensor& numbers);
 
 } // namespace kvscope::gpu
