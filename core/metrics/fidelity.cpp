@@ -4,6 +4,7 @@
 
 #include "core/engine/engine.h"
 #include "core/engine/recent_sums.h"
+#include "core/metrics/statistics.h"
 
 #include <algorithm>
 #include <cassert>
@@ -163,15 +164,7 @@ std::vector<double> rowMeans(const HostTensor& table) {
     return means;
 }
 
-double meanOfNumbers(std::span<const double> values) {
-    double sum = 0;
-    std::int64_t count = 0;
-    for (const double value : values) {
-        sum += std::isnan(value) ? 0 : value;
-        count += std::isnan(value) ? 0 : 1;
-    }
-    return count == 0 ? NAN : sum / static_cast<double>(count);
-}
+double meanOfNumbers(std::span<const double> values) { return summaryOf(values).mean; }
 
 double jaccard(std::span<const TokenIndex> a, std::span<const TokenIndex> b) {
     const auto endOf = [](std::span<const TokenIndex> list) { return list.empty() ? 0 : list.back() + 1; };
