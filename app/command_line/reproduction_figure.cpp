@@ -17,7 +17,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kTop = 34, kLine = 13, kLegendRow = 16, kLeastPlot = 320;
+constexpr double kTop = 34, kLine = 13, kLeastPlot = 320;
 
 /// Whether x counts categories: values of a parameter, or bins.
 bool hasCategories(const Reproduction& reproduction) {
@@ -197,14 +197,7 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const Reproductio
         drawLaw(builder, frame, series, style);
     else if (line.size() > 1)
         builder.polyline(line, {style.colour, 1.5, style.dash});
-    PointCloudItem marks;
-    marks.points = std::make_shared<const std::vector<Point>>(std::move(line));
-    marks.marker = style.marker;
-    marks.radius = 3.2;
-    marks.fill = style.fill;
-    marks.stroke = {style.colour, 1.2, {}};
-    marks.name = titleOf(series);
-    builder.points(std::move(marks));
+    builder.marks(titleOf(series), std::move(line), style.marker, 3.2, style.fill, {style.colour, 1.2, {}});
 }
 
 std::string legendText(const ReproducedSeries& series) {
@@ -224,24 +217,6 @@ std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const Reprod
     return entries;
 }
 
-/// Draws the legend in as many rows as its whole labels need; returns the number of rows.
-std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>& entries, double left, double width,
-                           const Viewport& viewport) {
-    const Theme& theme = themeOf(viewport.theme);
-    Scene unseen; // to measure the width of an entry
-    SceneBuilder ruler(unseen, *viewport.text);
-    std::size_t row = 0;
-    double x = left;
-    for (const LegendEntry& entry : entries) {
-        if (x > left && x + drawLegend(ruler, {0, 0}, 1e6, {entry}, theme) > left + width) {
-            x = left;
-            ++row;
-        }
-        x = drawLegend(builder, {x, kTop + kLegendRow * static_cast<double>(row)}, left + width - x, {entry}, theme);
-    }
-    return row + 1;
-}
-
 } // namespace
 
 Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& wanted) {
@@ -257,9 +232,12 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     const std::vector<SeriesStyle> styles = stylesOf(result, theme, viewport.theme);
     builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
     const std::vector<LegendEntry> legend = legendOf(reproduction, result, styles, theme);
-    const std::size_t rows = drawLegendRows(builder, legend, legendLeft, viewport.width - legendLeft - 10, viewport);
+    const double legendRoom = viewport.width - legendLeft - 10;
+    int rows = 1;
+    while (rows < std::ssize(legend) && !isLegendWhole(legend, legendRoom, rows, *viewport.text)) ++rows;
+    drawLegend(builder, {legendLeft, kTop}, legendRoom, legend, theme, rows);
     const bool categories = hasCategories(reproduction);
-    const double top = kTop + kLegendRow * static_cast<double>(rows) - 4;
+    const double top = kTop + kLegendPitch * rows - 4;
     scene.height = viewport.height =
         std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot
     const PlotFrame frame = frameOf(reproduction, result, viewport, top, bottom);
