@@ -3,7 +3,6 @@
 #include "app/report/report.h"
 
 #include "app/study/session_paths.h"
-#include "views/common/view_options.h"
 
 #include <string>
 #include <utility>
@@ -25,34 +24,24 @@ std::string pathFrom(const fs::path& folder, const std::string& path) {
     return found.starts_with('-') ? "./" + found : found; // else a command takes it for an option
 }
 
-/// Text that names no file stays.
-std::string textFrom(const fs::path& folder, const std::string& text) {
-    const std::size_t dataset = text.rfind(":/"); // as in FILE.h5:/path
-    const std::string file = text.substr(0, dataset);
-    std::error_code none;
-    if (!fs::is_regular_file(file, none)) return text;
-    return pathFrom(folder, file) + (dataset == std::string::npos ? "" : text.substr(dataset));
-}
-
-std::string listFrom(const fs::path& folder, const std::string& text) {
-    std::vector<std::string> files = filesOf(text);
-    for (std::string& file : files) file = textFrom(folder, file);
-    return files.empty() ? text : filesText(files);
-}
-
 } // namespace
 
 Session withPathsFrom(const fs::path& folder, Session session) {
     session.capturePath = pathFrom(folder, session.capturePath);
     session.compared.path = pathFrom(folder, session.compared.path);
-    const auto change = [&](const std::string& text) { return textFrom(folder, text); };
+    const auto change = [&](const std::string& text) {
+        return changeFiles(text, [&](const fs::path& file) {
+            std::error_code none;
+            return fs::is_regular_file(file, none) ? pathFrom(folder, file.string()) : file.string();
+        });
+    };
     session.budget = withFiles(std::move(session.budget), change);
     for (SessionPane& pane : session.panes) {
         pane.recordedPath = pathFrom(folder, pane.recordedPath);
         if (!pane.policy.policy.empty()) pane.policy = withFiles(std::move(pane.policy), change);
     }
     for (auto& [view, options] : session.viewOptions)
-        for (auto& [option, text] : options) text = listFrom(folder, text);
+        for (auto& [option, text] : options) text = change(text);
     return session;
 }
 

@@ -14,18 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// Changes the files of a text: FILE, FILE.h5:/DATASET, or several of them separated by ';'. Other texts stay.
-std::string changeFiles(const std::string& text, const std::function<std::string(const fs::path&)>& change) {
-    std::vector<std::string> files = filesOf(text);
-    bool isChanged = false;
-    for (std::string& one : files) {
-        const std::string file = one.substr(0, one.rfind(":/")), now = change(file);
-        isChanged = isChanged || now != file;
-        one = now + one.substr(file.size());
-    }
-    return isChanged ? filesText(files) : text;
-}
-
 /// Changes a policy or a budget. What does not parse stays, and is refused where it is used.
 template <class Value> void changeSpec(Json& text, const FileTextChange& change) {
     if (!text.is_string()) return;
@@ -81,6 +69,17 @@ std::string relativeTo(const fs::path& folder, const std::string& path) {
 std::string absoluteFrom(const fs::path& folder, const std::string& path) {
     if (path.empty() || fs::path(path).is_absolute()) return path;
     return (folder / path).lexically_normal().string();
+}
+
+std::string changeFiles(const std::string& text, const std::function<std::string(const fs::path&)>& change) {
+    std::vector<std::string> files = filesOf(text);
+    bool isChanged = false;
+    for (std::string& one : files) {
+        const std::string file = one.substr(0, one.rfind(":/")), now = change(file);
+        isChanged = isChanged || now != file;
+        one = now + one.substr(file.size());
+    }
+    return isChanged ? filesText(files) : text;
 }
 
 std::string fileTextFrom(const fs::path& folder, const std::string& text) {

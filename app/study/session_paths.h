@@ -17,6 +17,9 @@ std::filesystem::path folderOf(const std::string& path); ///< absolute; empty fo
 std::string relativeTo(const std::filesystem::path& folder, const std::string& path);
 std::string absoluteFrom(const std::filesystem::path& folder, const std::string& path);
 
+/// Changes the files of a text: FILE, FILE.h5:/DATASET, or several of them separated by ';'. Other texts stay.
+std::string changeFiles(const std::string& text,
+                        const std::function<std::string(const std::filesystem::path&)>& change);
 /// For a text that may name a file: its absolute path where such a file lies in the folder, else the text itself.
 std::string fileTextFrom(const std::filesystem::path& folder, const std::string& text);
 /// The text as a file in `folder` stores it: a relative path where fileTextFrom turns that into the same text again.
