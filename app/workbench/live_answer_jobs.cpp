@@ -3,11 +3,11 @@
 
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "views/curves/curves_data.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -18,7 +18,6 @@ namespace {
 constexpr const char* kSlot = "live answers";
 constexpr std::chrono::milliseconds kRest{150}; ///< without a change: then a round for an older request is stopped
 constexpr std::chrono::milliseconds kSlow{700};
-constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9}; // as in the curves view
 
 /// Key of a pane's policy, whatever its budget; empty for one that has no budget to vary, and for a recorded list.
 std::string curveKey(PaneRequest pane) {

@@ -3,6 +3,7 @@
 #include "core/base/index.h"
 #include "views/view_data.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace kvscope {
+
+/// The fractions kept along the axis unless an option lists them.
+inline constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
 
 /// One budget, or one value of a parameter, of one policy, over seeds.
 struct CurvePoint {

@@ -17,7 +17,6 @@
 #include "views/curves/curves_data.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -27,8 +26,6 @@
 namespace kvscope {
 
 namespace {
-
-constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
 
 constexpr std::size_t kValues = 9; // of a parameter, where the option lists none
 
