@@ -2,6 +2,7 @@
 
 #include "core/capture/capture.h"
 #include "core/run/run.h"
+#include "views/pane_name.h"
 #include "views/scene/scene.h"
 #include "views/scene/text_service.h"
 #include "views/scene/theme.h"
@@ -19,14 +20,12 @@ namespace kvscope {
 class ColourScale; // views/common/colour_scale.h
 
 /// One policy pane as a view sees it.
-struct PaneData {
-    char letter = 'A';
-    std::string policyId, policyName, variant;
-    std::shared_ptr<const RunResult> result;        ///< null until the first result arrives
+struct PaneData : PaneName {
+    std::shared_ptr<const RunResult> result = {};   ///< null until the first result arrives
     std::shared_ptr<const RunResult> measured = {}; ///< in a window: the newest measured result, which may be older
     bool computing = false;                         ///< the result is older than the request, or not measured yet
     bool outdated = false;                          ///< the result is older than the request
-    std::string error;                              ///< why there is no result
+    std::string error = {};                         ///< why there is no result
 };
 
 /// The selected and hovered tokens, shared by all views.

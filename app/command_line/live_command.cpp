@@ -48,9 +48,7 @@ std::vector<LossSeries> seriesOf(std::span<const LiveRow> rows) {
         PolicySpec spec = row.pane->run.policy;
         spec.budget.reset();
         const auto [place, isNew] = places.emplace(spec.text(), series.size());
-        if (isNew)
-            series.push_back({.letter = static_cast<char>('A' + std::min<std::size_t>(series.size(), 25)),
-                              .identity = policyIdentityOf(spec)});
+        if (isNew) series.push_back({policyIdentityOf(spec, series.size())});
         series[place->second].rows.push_back(&row);
     }
     return series;
@@ -67,14 +65,6 @@ struct Figure {
     const char *view, *title;
     std::shared_ptr<const ViewData> data;
     std::vector<PaneData> panes = {};
-
-    void add(char letter, const PolicyIdentity& identity) {
-        PaneData& pane = panes.emplace_back();
-        pane.letter = letter;
-        pane.policyId = identity.policyId;
-        pane.policyName = identity.policyName;
-        pane.variant = identity.variant;
-    }
 };
 
 /// The loss of the expected answer against the budget, one curve per policy, over the rows (the full cache's first).
@@ -86,13 +76,13 @@ Figure lossFigure(std::span<const LiveRow> rows, const Cut& cut) {
     if (!figure.data)
         throw Error({"there is no loss of an expected answer to draw", "--out",
                      "Give an answer of more than one token, or write a table"});
-    for (const LossSeries& one : series) figure.add(one.letter, one.identity);
+    for (const LossSeries& one : series) figure.panes.push_back({one});
     return figure;
 }
 
 Figure needsFigure(const std::shared_ptr<const AnswerNeedsData>& data) {
     Figure figure{"answer_needs", "What decides the expected answer", data};
-    for (const AnswerNeedsData::Pane& pane : data->panes) figure.add(pane.letter, {pane.policyId, pane.policyName, {}});
+    for (const AnswerNeedsData::Pane& pane : data->panes) figure.panes.push_back({pane});
     return figure;
 }
 

@@ -75,14 +75,8 @@ std::shared_ptr<const AnswerNeedsData> LiveNeeds::data(std::span<const LiveRow> 
     data->fullLoss = rows.front().expected->nll;
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
         const LiveRow& row = rows[i + 1];
-        const PolicyIdentity identity = policyIdentityOf(row.pane->run.policy);
-        data->panes.push_back({.letter = static_cast<char>('A' + std::min<std::size_t>(i, 25)),
-                               .policyId = identity.policyId,
-                               .policyName = identity.policyName,
-                               .error = row.error,
-                               .kept = m_rows[i].kept,
-                               .predicted = sumOfRises(m_rows[i].perHead),
-                               .rise = row.expected ? row.expected->nll - data->fullLoss : NAN});
+        data->panes.push_back({policyIdentityOf(row.pane->run.policy, i), row.error, m_rows[i].kept,
+                               sumOfRises(m_rows[i].perHead), row.expected ? row.expected->nll - data->fullLoss : NAN});
     }
     return data;
 }

@@ -35,11 +35,7 @@ std::shared_ptr<const CurvesData> lossCurves(std::span<const LossSeries> series,
     bool isEmpty = true;
     if (full && hasLoss(*full)) data->level = {full->expected->nll, "full cache"};
     for (const LossSeries& one : series) {
-        Curve& curve = data->curves.emplace_back();
-        curve.letter = one.letter;
-        curve.policyId = one.identity.policyId;
-        curve.policyName = one.identity.policyName;
-        curve.variant = one.identity.variant;
+        Curve& curve = data->curves.emplace_back(Curve{one});
         curve.error = one.error;
         for (const LiveRow* row : one.rows)
             if (hasLoss(*row)) {

@@ -11,9 +11,7 @@
 namespace kvscope {
 
 /// One policy at several budgets. Rows without a loss are ignored.
-struct LossSeries {
-    char letter = 'A';
-    PolicyIdentity identity;
+struct LossSeries : PaneName {
     std::vector<const LiveRow*> rows = {};
     std::string error = {}; ///< why rows are missing
 };

@@ -40,13 +40,16 @@ bool isEdited(const RecordedSelection& list) {
     }
 }
 
+/// A window has few panes; the rows of a table may be more than there are letters.
+char letterOf(std::size_t pane) { return static_cast<char>('A' + std::min<std::size_t>(pane, 25)); }
+
 /// The policy's name in a list is free text if another program wrote the list.
-PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut, const Budget& budget) {
+PaneName identityOfList(const RecordedSelection& list, std::size_t pane, const Cut& cut, const Budget& budget) {
     const Policy* policy = findPolicy(list.policy);
     const std::string name = policy ? policy->card().name : list.policy;
     const std::string ownCut = cut.evaluatedOnSeen ? "cut none" : fmt::format("cut {}", cut.token);
     return {
-        list.policy, name.empty() ? "Recorded list" : name + " (recorded)",
+        letterOf(pane), list.policy, name.empty() ? "Recorded list" : name + " (recorded)",
         joined(joined(joined(list.variant, isEdited(list) ? "edited" : ""), ownCut), "budget " + budgetWords(budget))};
 }
 
@@ -79,7 +82,7 @@ RunRequest resolvePane(const PaneRequest& pane) {
     return request;
 }
 
-PolicyIdentity policyIdentityOf(const PolicySpec& policy) {
+PaneName policyIdentityOf(const PolicySpec& policy, std::size_t pane) {
     const PolicyCard& card = policyById(policy.policy).card();
     std::string variant = policy.variant.empty() && !card.variants.empty() ? card.variants.front().id : policy.variant;
     ParameterValues plain = specOfVariant(policy.policy, policy.variant).values;
@@ -89,7 +92,7 @@ PolicyIdentity policyIdentityOf(const PolicySpec& policy) {
         plain.setText("file", file);
     }
     const bool edited = policy.values != plain;
-    return {card.id, card.name, joined(variant, edited ? "edited" : "")};
+    return {letterOf(pane), card.id, card.name, joined(variant, edited ? "edited" : "")};
 }
 
 std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::string& capturePath) {
@@ -104,8 +107,8 @@ std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::stri
     return found;
 }
 
-PolicyIdentity policyIdentityOf(const RunRequest& run) {
-    return run.recorded ? identityOfList(*run.recorded, run.cut, run.budget) : policyIdentityOf(run.policy);
+PaneName policyIdentityOf(const RunRequest& run, std::size_t pane) {
+    return run.recorded ? identityOfList(*run.recorded, pane, run.cut, run.budget) : policyIdentityOf(run.policy, pane);
 }
 
 std::vector<std::pair<std::string, std::string>> factsOfList(const RunRequest& recorded) {

@@ -2,6 +2,7 @@
 
 #include "core/lists/selection_file.h"
 #include "core/run/run.h"
+#include "views/pane_name.h"
 
 #include <string>
 #include <utility>
@@ -22,17 +23,11 @@ struct PaneRequest {
 /// for imported scores, which belong to the first.
 RunRequest resolvePane(const PaneRequest& pane);
 
-/// The policy identity of a pane for all views: "SnapKV" with the variant "kvpress", or "kvpress, edited" once a
-/// parameter differs from the variant's; for a recorded list "SnapKV (recorded)" with the file's variant and the list's
-/// own cut and budget, "kvpress, cut 995, budget 10.0 %".
-struct PolicyIdentity {
-    std::string policyId; ///< decides the colour; of a recorded list the policy that made the list
-    std::string policyName, variant;
-};
-PolicyIdentity policyIdentityOf(const PolicySpec& policy);
+/// The policy identity of a pane for all views, and the letter of the pane, by its index.
+PaneName policyIdentityOf(const PolicySpec& policy, std::size_t pane = 0);
+PaneName policyIdentityOf(const RunRequest& run, std::size_t pane = 0);
 /// The scores that kvscope-scores wrote beside a capture, as policies by name ("SnapKVPress"); empty without any.
 std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::string& capturePath);
-PolicyIdentity policyIdentityOf(const RunRequest& run);
 
 /// What a recorded list says of itself, as names and values: file, policy, variant, parameters, budget, cut, seed,
 /// engine.

@@ -54,18 +54,15 @@ ViewDataRequest dataRequestFor(const View& view, const Session& session, ViewDat
 
 PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<const RunResult> result) {
     const SessionPane& spec = session.panes[pane];
-    PolicyIdentity identity;
-    if (spec.recordedPath.empty())
-        identity = policyIdentityOf(spec.policy);
-    else if (result && result->request.recorded)
-        identity = policyIdentityOf(result->request);
-    else
-        identity = {"", std::filesystem::path(spec.recordedPath).filename().string(), "recorded"};
     PaneData data;
-    data.letter = static_cast<char>('A' + pane);
-    data.policyId = std::move(identity.policyId);
-    data.policyName = std::move(identity.policyName);
-    data.variant = std::move(identity.variant);
+    PaneName& name = data;
+    if (spec.recordedPath.empty())
+        name = policyIdentityOf(spec.policy, pane);
+    else if (result && result->request.recorded)
+        name = policyIdentityOf(result->request, pane);
+    else
+        name = {static_cast<char>('A' + pane), "", std::filesystem::path(spec.recordedPath).filename().string(),
+                "recorded"};
     if (!result || result->request.layer != session.layer) return data;
     if (leavesOut(*result, session.kvHead.value)) // nobody knows what it keeps: no picture is better than an empty one
         data.error =

@@ -307,7 +307,7 @@ private slots:
         live.jobs.setWanted(true, true);
         live.executor.settle();
         const LiveRow& row = live.row(1).live;
-        const LossSeries series{.letter = 'A', .identity = policyIdentityOf(row.pane->run), .rows = {&row}};
+        const LossSeries series{policyIdentityOf(row.pane->run), {&row}};
         const auto data = lossCurves(std::span(&series, 1), nullptr, 61, row.kept / 61);
         const ViewInput input = live.bench->viewInput();
         const auto place = presentPlace(*data, input, ParameterValues(viewById("curves").card().options));

@@ -24,8 +24,7 @@ std::shared_ptr<AnswerNeedsData> handData() {
     data->scores.assign(995, 0);
     data->scores[620] = 1.5;
     data->fullLoss = 0.25;
-    data->panes = {{.letter = 'A', .policyId = "keydiff", .policyName = "KeyDiff", .error = {}, .kept = {0.5, 0.25, 1}},
-                   {.letter = 'B', .policyId = "snapkv", .policyName = "SnapKV", .error = {}, .kept = {0, 1, 0.5}}};
+    data->panes = {{{'A', "keydiff", "KeyDiff"}, {}, {0.5, 0.25, 1}}, {{'B', "snapkv", "SnapKV"}, {}, {0, 1, 0.5}}};
     data->panes[0].rise = 1.75;
     data->panes[0].predicted = 1.125;
     return data;

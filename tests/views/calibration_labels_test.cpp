@@ -28,17 +28,10 @@ const std::vector<QSize> kSizes = {QSize(345, 150),  QSize(401, 200),  QSize(490
                                    QSize(1122, 200), QSize(1788, 263), QSize(1860, 848)};
 
 CalibrationSeries seriesOf(char letter, double k, std::vector<std::pair<double, double>> points) {
-    CalibrationSeries series{.letter = letter,
-                             .policyId = "snapkv",
-                             .policyName = "SnapKV",
-                             .variant = "",
-                             .context = "x",
-                             .own = true,
-                             .triples = {},
-                             .k = k,
-                             .resampledK = {},
-                             .origin = "",
-                             .curve = ""};
+    CalibrationSeries series{{letter, "snapkv", "SnapKV"}};
+    series.context = "x";
+    series.own = true;
+    series.k = k;
     for (const auto& [retention, quality] : points) series.triples.push_back({"x", retention, NAN, quality});
     return series;
 }

@@ -109,13 +109,7 @@ private slots:
         for (const std::vector<double>& values :
              {std::vector<double>{0.1, 0.9, 0.9}, {0.9, 0.1, 0.1}, {0.9, 0.9, 0.1}, {0.1, 0.1, 0.9}}) {
             auto data = std::make_shared<CurvesData>();
-            Curve curve{.letter = 'A',
-                        .policyId = "snapkv",
-                        .policyName = "SnapKV",
-                        .variant = "",
-                        .points = {},
-                        .captures = {},
-                        .error = ""};
+            Curve curve{{'A', "snapkv", "SnapKV"}};
             for (std::size_t i = 0; i < 3; ++i)
                 curve.points.push_back({.asked = 0,
                                         .setting = "",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/index.h"
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <cmath>
@@ -14,12 +15,11 @@ namespace kvscope {
 /// What the expected answer of a live context needs, and what each pane keeps of it in all layers. A rise is the
 /// answer's mean loss, in nat, minus the loss with the full cache. NaN and an empty list mean: not known yet.
 struct AnswerNeedsData : ViewData {
-    struct Pane {
-        char letter = 'A';
-        std::string policyId, policyName, error;
-        std::vector<double> kept; ///< kept share of each chunk, mean over all heads
-        double predicted = NAN;   ///< rise that the scores predict; NaN also for weighted lists
-        double rise = NAN;        ///< rise measured with the model
+    struct Pane : PaneName {
+        std::string error = {};
+        std::vector<double> kept = {}; ///< kept share of each chunk, mean over all heads
+        double predicted = NAN;        ///< rise that the scores predict; NaN also for weighted lists
+        double rise = NAN;             ///< rise measured with the model
     };
     std::vector<std::pair<TokenIndex, TokenIndex>> chunks; ///< tokens begin .. end - 1, without gaps
     std::vector<double> rises;                             ///< when this chunk is hidden in all layers and heads

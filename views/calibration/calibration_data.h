@@ -2,6 +2,7 @@
 
 #include "core/base/index.h"
 #include "core/metrics/calibration.h"
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <algorithm>
@@ -12,21 +13,19 @@
 namespace kvscope {
 
 /// One policy on one context.
-struct CalibrationSeries {
+struct CalibrationSeries : PaneName {
     int pane = 0;
-    char letter = 'A';
-    std::string policyId, policyName, variant;
-    std::string context;
+    std::string context = {};
     bool own = false;   ///< the context is the capture that is open
     bool proxy = false; ///< measured on attention outputs, not on a model's losses
     bool live = false;  ///< measured by the model of the open context; no budget can name such a curve
     bool given = false; ///< k comes from the view's option, nothing was measured
-    std::vector<CalibrationTriple> triples;
+    std::vector<CalibrationTriple> triples = {};
     double k = 0;
-    std::vector<double> resampledK; ///< of the bootstrap
+    std::vector<double> resampledK = {}; ///< of the bootstrap
     bool atEdge = false;
-    std::string origin;
-    std::string curve;                          ///< text after the colon in a budget that uses this curve
+    std::string origin = {};
+    std::string curve = {};                     ///< text after the colon in a budget that uses this curve
     bool foreign = false;                       ///< `own`, but measured on a context of another name than the open one
     std::optional<TokenIndex> measuredCut = {}; ///< cut of the context's rows, where they state it
     std::vector<std::string> notes = {};        ///< what the points or the fit warn of

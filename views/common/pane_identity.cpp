@@ -68,6 +68,10 @@ PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view po
     return {policyId, static_cast<int>(earlier), theme};
 }
 
+PaneIdentity identityOf(const ViewInput& input, const PaneName& pane, ThemeId theme) {
+    return identityOf(input, pane.letter, pane.policyId, theme);
+}
+
 void drawBadge(SceneBuilder& builder, char letter, std::string_view policyId, Point centre, ThemeId theme,
                double size) {
     const Colour ground = policyStyle(policyId, theme).colour;

@@ -41,10 +41,7 @@ private:
 
 /// The identity of the pane with this letter and policy; of older data, of the policy that the pane had.
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme);
-/// The identity of a pane, or of what was computed for one.
-template <class Owner> PaneIdentity identityOf(const ViewInput& input, const Owner& owner, ThemeId theme) {
-    return identityOf(input, owner.letter, owner.policyId, theme);
-}
+PaneIdentity identityOf(const ViewInput& input, const PaneName& pane, ThemeId theme);
 
 /// A pane's letter on its policy's colour, in a square of this size.
 void drawBadge(SceneBuilder& builder, char letter, std::string_view policyId, Point centre, ThemeId theme,

@@ -128,6 +128,12 @@ std::string scoreTitle(const PaneData& pane) {
     return run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
 }
 
+std::string paneTitle(const PaneName& pane) {
+    return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
+}
+
+std::string letteredName(const PaneName& pane) { return std::string(1, pane.letter) + " " + pane.policyName; }
+
 std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane) {
     return std::ranges::count(panes, pane.policyId, &PaneData::policyId) > 1 ? letteredName(pane) : pane.policyName;
 }

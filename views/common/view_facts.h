@@ -69,14 +69,8 @@ std::string budgetWords(const Budget& budget);
 /// What the scores of a pane are: "−cos(μ, k)", "recorded score". The pane must have a result.
 std::string scoreTitle(const PaneData& pane);
 
-/// "KeyDiff, kvpress": of a pane, or of what was computed for one.
-template <class Owner> std::string paneTitle(const Owner& owner) {
-    return owner.variant.empty() ? owner.policyName : owner.policyName + ", " + owner.variant;
-}
-/// "A KeyDiff": of a pane, or of what was computed for one.
-template <class Owner> std::string letteredName(const Owner& owner) {
-    return std::string(1, owner.letter) + " " + owner.policyName;
-}
+std::string paneTitle(const PaneName& pane);    ///< "KeyDiff, kvpress"
+std::string letteredName(const PaneName& pane); ///< "A KeyDiff"
 
 /// "KeyDiff", or "A KeyDiff" where several of the panes run this policy.
 std::string nameAmong(const std::vector<const PaneData*>& panes, const PaneData& pane);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/index.h"
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <array>
@@ -33,15 +34,13 @@ struct CaptureCurve {
     std::vector<CurvePoint> points; ///< ascending in `asked`; means and extremes over seeds
 };
 
-struct Curve {
-    char letter = 'A';
-    std::string policyId, policyName, variant;
+struct Curve : PaneName {
     /// Ascending in the requested value; one point where the policy has nothing to vary. With several captures: means
     /// over captures with the 95 % interval of the mean (Summary::halfInterval).
-    std::vector<CurvePoint> points;
-    std::vector<CaptureCurve> captures; ///< the curve of each capture, where there are several
+    std::vector<CurvePoint> points = {};
+    std::vector<CaptureCurve> captures = {}; ///< the curve of each capture, where there are several
     bool simulated = false;
-    std::string error; ///< why the curve ends, has gaps or is missing
+    std::string error = {}; ///< why the curve ends, has gaps or is missing
 };
 
 /// A measure against the budget or against a parameter, for the policies of the panes.

@@ -32,7 +32,7 @@ Look lookOf(const ViewInput& input, const GeometryData& data, std::size_t index,
     case GeometrySeries::Role::Values: return {theme.text2, {5, 2.5}};
     case GeometrySeries::Role::Policy: break;
     }
-    const PaneIdentity identity = identityOf(input, series, themeId);
+    const PaneIdentity identity = identityOf(input, series.letter, series.policyId, themeId);
     return {identity.colour(), identity.dash()};
 }
 

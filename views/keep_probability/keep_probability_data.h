@@ -1,19 +1,17 @@
 #pragma once
 
 #include "core/base/index.h"
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace kvscope {
 
 /// What the active pane's policy keeps in one KV head with one seed after the other. Only random numbers differ: coins,
 /// samples and sketches.
-struct KeepProbabilityData : ViewData {
-    char letter = 'A';
-    std::string policyId, policyName;
+struct KeepProbabilityData : ViewData, PaneName {
     bool drawsRandomNumbers = false; ///< that depend on the seed; otherwise one list stands for every seed
     bool replayed = false;           ///< its random numbers all come from files: one drawing, whatever the seed
     bool sketchIsExact = false;      ///< the sketch is as wide as a key: random numbers change nothing

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <string>
@@ -18,11 +19,6 @@ struct PhaseAxis {
     std::string label(std::size_t i) const; ///< as shown: of a budget "10 %" or "249 tokens", else as typed
 };
 
-struct PhasePane {
-    char letter = 'A';
-    std::string policyId, policyName;
-};
-
 /// One pair of values. NaN: the pane's policy refused it or is still to run.
 struct PhaseCell {
     bool computed = false;
@@ -39,7 +35,7 @@ struct PhaseMapData : ViewData {
     bool higherIsBetter = false, winners = false;
     int activePane = 0;
     PhaseAxis x, y;
-    std::vector<PhasePane> panes;
+    std::vector<PaneName> panes;
     std::vector<PhaseCell> cells; ///< [y][x]
 
     static constexpr int kNoWinner = -1, kTie = -2;

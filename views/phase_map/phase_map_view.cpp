@@ -65,7 +65,7 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     std::vector<LegendEntry> legend;
     const auto add = [&](const std::string& words) { legend.push_back(wordsEntry(words)); };
     if (data.winners) {
-        for (const PhasePane& pane : data.panes)
+        for (const PaneName& pane : data.panes)
             legend.push_back(identityOf(input, pane, theme.id).legend(letteredName(pane)));
         if (tiesOf(data) > 0) legend.push_back({"= tie", Marker::Square, theme.sunken, {theme.axis, 1, {}}, 5});
         add(fmt::format("best pane by {}, {}", measureWords(data), data.where));
@@ -200,7 +200,7 @@ public:
         const auto data = dataAs<PhaseMapData>(input);
         if (!data) return tableOf({"setting"}, {});
         std::vector<std::string> columns = {data->x.id, data->y.id};
-        for (const PhasePane& pane : data->panes)
+        for (const PaneName& pane : data->panes)
             for (const std::string& what : {data->measure, std::string("kept")})
                 columns.push_back(letteredName(pane) + " " + what);
         columns.insert(columns.end(), {"winner", "notes"});

@@ -26,7 +26,7 @@ void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapDat
         builder.rectangle(box, themeOf(themeId).sunken, {}, 0, pick);
         return mark("=", themeOf(themeId).text2);
     }
-    const PhasePane& pane = data.panes[winner];
+    const PaneName& pane = data.panes[winner];
     const PaneIdentity identity = identityOf(input, pane, themeId);
     identity.drawArea(builder, box, pick);
     mark(std::string(1, pane.letter), textOn(blend(identity.areaFill(), themeOf(themeId).canvas)));

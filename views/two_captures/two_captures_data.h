@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/run/run.h"
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <cstdint>
@@ -22,9 +23,7 @@ struct TwoCapturesData : ViewData {
         std::int32_t layer = 0, head = 0; ///< `head`: query head or KV head, by `perQueryHead`
         double first = 0, second = 0;     ///< NaN: no number there
     };
-    struct Pane {
-        char letter = 'A';
-        std::string policyId, policyName, variant;
+    struct Pane : PaneName {
         std::string refusal;                  ///< why there are no numbers; empty: there are
         double keptFirst = 0, keptSecond = 0; ///< tokens a query head attends to before the cut, of the shown KV head
         double first = 0, second = 0;         ///< the measure of the shown KV head

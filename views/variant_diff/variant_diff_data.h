@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/index.h"
+#include "views/pane_name.h"
 #include "views/view_data.h"
 
 #include <cmath>
@@ -37,9 +38,8 @@ struct VariantList {
 
 /// Paper against authors' code against libraries: all variants of the active pane's policy at the pane's budget. The
 /// first list is the reference.
-struct VariantDiffData : ViewData {
-    char letter = 'A';
-    std::string policyId, policyName, budget;
+struct VariantDiffData : ViewData, PaneName {
+    std::string budget;
     std::int64_t visible = 0; ///< tokens before the cut
     std::size_t variants = 0; ///< number of lists when complete
     std::vector<VariantList> lists;

@@ -32,14 +32,8 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     data.steps = static_cast<int>(request.options.integer("steps"));
     data.chunks = chunksOf(needs.answers().capture()->cut(), chunk);
     data.fullLoss = needs.fullLoss(work.checkpoint.silent());
-    for (std::size_t i = 0; i < request.panes.size(); ++i) {
-        const PolicyIdentity identity = policyIdentityOf(request.panes[i].run);
-        data.panes.push_back({.letter = static_cast<char>('A' + i),
-                              .policyId = identity.policyId,
-                              .policyName = identity.policyName,
-                              .error = {},
-                              .kept = {}});
-    }
+    for (std::size_t i = 0; i < request.panes.size(); ++i)
+        data.panes.push_back({policyIdentityOf(request.panes[i].run, i)});
     bool isFirst = false; // else only the panes are new: their old numbers stay until all new ones are there
     data.rises = needs.chunkRises(chunk, work.checkpoint.part(0, 0.4),
                                   [&](const std::vector<double>& rises, std::size_t answered) {

@@ -43,7 +43,6 @@ public:
 private:
     void addPane(std::size_t index, CalibrationViewData& data) const {
         const PaneRequest& pane = request.panes[index];
-        const char letter = static_cast<char>('A' + index);
         try {
             if (!pane.recordedPath.empty())
                 throw Error(
@@ -52,11 +51,11 @@ private:
             if (!card.usesBudget)
                 throw Error({card.name + " takes no budget: there is nothing to calibrate", "",
                              "Choose a policy with a budget"});
-            addSeries(index, letter, data);
+            addSeries(index, data);
         } catch (const live::WorkerLost&) {
             throw; // it concerns all panes
         } catch (const Error& error) {
-            data.failures.push_back({letter, error.what()});
+            data.failures.push_back({static_cast<char>('A' + index), error.what()});
         }
     }
 
@@ -92,19 +91,10 @@ private:
         return read;
     }
 
-    CalibrationSeries seriesOf(std::size_t index, char letter) const {
+    void addSeries(std::size_t index, CalibrationViewData& data) const {
         const PolicySpec& policy = request.panes[index].run.policy;
-        CalibrationSeries series;
-        series.pane = static_cast<int>(index);
-        series.letter = letter;
-        series.policyId = policy.policy;
-        series.policyName = policyById(policy.policy).card().name;
-        series.variant = policy.variant;
-        return series;
-    }
-
-    void addSeries(std::size_t index, char letter, CalibrationViewData& data) const {
-        CalibrationSeries series = seriesOf(index, letter);
+        CalibrationSeries series{policyIdentityOf(policy, index), static_cast<int>(index)};
+        series.variant = policy.variant; // as typed: a curve is looked up by it
         if (m_source == "given") {
             series.given = series.own = true;
             series.context = request.capture->info().fileName;

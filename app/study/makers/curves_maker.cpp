@@ -167,9 +167,10 @@ private:
     void addCapture(const Plan& plan) {
         const PaneRequest& pane = request.panes[plan.pane];
         if (plan.capture == 0) {
-            m_data.curves.emplace_back().letter = static_cast<char>('A' + plan.pane);
+            PaneName& name = m_data.curves.emplace_back();
+            name.letter = static_cast<char>('A' + plan.pane);
             const RunRequest& named = pane.recordedPath.empty() ? pane.run : plan.points.front().run;
-            if (named.capture) nameCurve(policyIdentityOf(named));
+            if (named.capture) name = policyIdentityOf(named, plan.pane);
         }
         curve().captures.push_back({m_captures[plan.capture]->info().fileName, {}});
         const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
@@ -183,12 +184,6 @@ private:
         runGrid(runner, plan.points, checkpoint.part(before, m_done / m_total), {finished, failed});
         curve().points = meanOf(curve().captures, false);
         if (capturesOf(pane) == 1) curve().captures.clear();
-    }
-
-    void nameCurve(const PolicyIdentity& identity) {
-        curve().policyId = identity.policyId;
-        curve().policyName = identity.policyName;
-        curve().variant = identity.variant;
     }
 
     void addRun(const Plan& plan, std::size_t point, const RunResult& result, const Checkpoint& rest) {

@@ -176,10 +176,9 @@ private:
             throw Error({"no policy is shown", "", "Add a pane: log det is that of the keys it keeps"});
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane) {
             const RunRequest run = resolvePane(request.panes[pane]);
-            const PolicyIdentity identity = policyIdentityOf(run);
+            const PaneName name = policyIdentityOf(run, pane);
             if (m_data.series.size() <= pane)
-                m_data.series.push_back(
-                    {Role::Policy, identity.policyName, identity.policyId, static_cast<char>('A' + pane), {}, {}});
+                m_data.series.push_back({Role::Policy, name.policyName, name.policyId, name.letter, {}, {}});
             addNumbers(m_data.series[pane], measuresOf(run, layer, {"log_det"}, part.silent()).front().perHead, false,
                        layer);
         }

@@ -70,10 +70,7 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     RunRequest run = resolvePane(request.shownPane());
     run.measure = false;
     KeepProbabilityData data;
-    data.letter = static_cast<char>('A' + request.activePane);
-    const PolicyIdentity identity = policyIdentityOf(run);
-    data.policyId = identity.policyId;
-    data.policyName = identity.policyName;
+    static_cast<PaneName&>(data) = policyIdentityOf(run, static_cast<std::size_t>(request.activePane));
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
     if (data.drawsRandomNumbers && run.random) {
         data.replayed = isReplayed(work.runner, run, work.checkpoint);

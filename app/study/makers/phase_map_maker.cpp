@@ -83,8 +83,7 @@ private:
     void addPane(std::size_t pane) {
         RunRequest run = resolvePane(request.panes[pane]);
         run.measure = true;
-        const PolicyIdentity identity = policyIdentityOf(run);
-        m_data.panes.push_back({static_cast<char>('A' + pane), identity.policyId, identity.policyName});
+        m_data.panes.push_back(policyIdentityOf(run, pane));
         m_runs.push_back(std::move(run));
     }
 

@@ -46,10 +46,7 @@ private:
         pane.letter = static_cast<char>('A' + index);
         try {
             const std::pair runs{resolvePane(asked), onCapture(asked, request.compared)};
-            PolicyIdentity identity = policyIdentityOf(runs.first);
-            pane.policyId = std::move(identity.policyId);
-            pane.policyName = std::move(identity.policyName);
-            pane.variant = std::move(identity.variant);
+            static_cast<PaneName&>(pane) = policyIdentityOf(runs.first, index);
             const std::vector<LayerIndex> layers = layersToRun();
             for (std::size_t i = 0; i < layers.size(); ++i)
                 addLayer(pane, runs, layers[i], checkpoint.step(index * layers.size() + i, count * layers.size()));

@@ -53,9 +53,7 @@ public:
         m_run = shown.run;
         m_pane = m_run.policy.values;
         const PolicyCard& card = policyById(m_run.policy.policy).card();
-        m_data.letter = static_cast<char>('A' + request.activePane);
-        m_data.policyId = card.id;
-        m_data.policyName = card.name;
+        static_cast<PaneName&>(m_data) = policyIdentityOf(m_run, static_cast<std::size_t>(request.activePane));
         m_data.budget = m_run.budget.text();
         planLists(card);
         for (const VariantList& list : m_data.lists) m_total += 1 + static_cast<double>(list.causes.size());

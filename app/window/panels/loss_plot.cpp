@@ -57,9 +57,7 @@ void LossPlot::paintEvent(QPaintEvent*) {
     std::vector<LossSeries> series;
     for (std::size_t i = 0; i < std::min(m_jobs.curves().size(), input.panes.size()); ++i) {
         const LiveAnswerJobs::LossCurve& curve = m_jobs.curves()[i];
-        const PaneData& pane = input.panes[i];
-        LossSeries& one = series.emplace_back();
-        one = {.letter = pane.letter, .identity = {pane.policyId, pane.policyName, pane.variant}, .error = curve.error};
+        LossSeries& one = series.emplace_back(LossSeries{input.panes[i], {}, curve.error});
         for (const auto& [budget, row] : curve.rows) one.rows.push_back(&row);
         const LiveAnswerJobs::Row& now = m_jobs.rows()[i + 1]; // the only point of a recorded list
         if (curve.key.empty() && !now.isOutdated) one.rows.push_back(&now.live);
