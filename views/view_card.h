@@ -54,6 +54,7 @@ struct ViewCard {
     bool perPane = false;               ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {};              ///< kind of ViewData that it shows ("projection"); empty: none
     std::string waiting = {};           ///< what is said until the first data are there
+    bool needsPane = false;             ///< there is no picture without a pane
     ViewPlace place = ViewPlace::Tabs;
     TeachingRole teaching = TeachingRole::None;
     int leastHeight = 128; ///< design pixels in which the view can still be read

@@ -18,7 +18,6 @@ namespace {
 using Data = AnswerNeedsData;
 constexpr double kLane = 14; // height in pixels of a pane's lane
 constexpr double kLetter = 12, kNumbers = 122, kLeastWithNumbers = 340;
-constexpr const char* kWaiting = "Hiding the first chunks…";
 
 ParameterTable makeOptions() {
     return {integerRow("chunk", "Chunk", "c", "tokens", {1, 4096, 64, 1, true}, Stage::Features,
@@ -159,12 +158,12 @@ public:
                 .paper = "integrated gradients, Sundararajan et al. 2017",
                 .group = ViewGroup::Cost,
                 .data = "answer_needs",
-                .waiting = kWaiting},
+                .waiting = "Hiding the first chunks…"},
                makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
-        return knownChunks(*dataAs<Data>(input)) > 0 ? "" : kWaiting;
+        return knownChunks(*dataAs<Data>(input)) > 0 ? "" : card().waiting;
     }
 
     Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {

@@ -169,15 +169,15 @@ public:
                           {"k", {{"source", {"given"}}}},
                           {"table", {{"source", {"table"}}}}},
                 .data = "calibration",
+                .waiting = "Measuring what compression costs…",
                 .teaching = TeachingRole::Steps},
                makeOptions()) {}
 
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        constexpr const char* measuring = "Measuring what compression costs…";
-        if (const std::string why = whyNoData(input, measuring); !why.empty()) return why;
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<CalibrationViewData>(input);
         if (!data->series.empty()) return "";
-        return data->failures.empty() ? measuring : data->failures.front().sentence;
+        return data->failures.empty() ? card().waiting : data->failures.front().sentence;
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {

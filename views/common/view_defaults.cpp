@@ -29,6 +29,7 @@ View::View(ViewCard card, ParameterTable options) : m_card(std::move(card)) {
 }
 
 std::string View::whyNoPicture(const ViewInput& input, const ParameterValues&) const {
+    if (m_card.needsPane && input.capture && input.panes.empty()) return kNoPane;
     return whyNoData(input, m_card.waiting);
 }
 

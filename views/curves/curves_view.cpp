@@ -166,16 +166,16 @@ public:
                 .group = ViewGroup::Cost,
                 .needs = {{"against", {{"vary", {"", "budget"}}}}},
                 .data = "curves",
+                .waiting = "Running the policies through the budgets…",
                 .place = ViewPlace::ModelSide,
                 .teaching = TeachingRole::Detail},
                makeOptions()) {}
 
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        constexpr const char* running = "Running the policies through the budgets…";
-        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<CurvesData>(input);
         if (std::ranges::any_of(data->curves, [](const Curve& c) { return !c.points.empty(); })) return "";
-        return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
+        return data->curves.empty() || data->curves.front().error.empty() ? card().waiting : data->curves.front().error;
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {

@@ -93,14 +93,14 @@ public:
                 .paper = "KeyDiff Figs. 12 to 16, Theorems 3.2 and C.1; BalanceKV Table 3",
                 .group = ViewGroup::Why,
                 .needs = {{"scope", {{"figure", choicesBut(makeOptions(), "figure", {"lemma", "theorem"})}}}},
-                .data = "geometry"},
+                .data = "geometry",
+                .waiting = "Measuring the first layer…"},
                makeOptions()) {}
 
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        constexpr const char* measuring = "Measuring the first layer…";
-        if (const std::string why = whyNoData(input, measuring); !why.empty()) return why;
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<GeometryData>(input);
-        if (!data->isScatter() && data->series.empty()) return measuring;
+        if (!data->isScatter() && data->series.empty()) return card().waiting;
         if (data->isScatter() && data->points.empty())
             return "Every evaluation query of this head gives one key all of its weight up to rounding: the bound has "
                    "no point. Choose another query head.";

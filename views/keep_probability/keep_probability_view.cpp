@@ -165,14 +165,14 @@ public:
                 .summary = "How often the active pane's policy keeps each token over seeds",
                 .paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch",
                 .group = ViewGroup::Kept,
-                .data = "keep_probability"},
+                .data = "keep_probability",
+                .waiting = "Running the first seed…",
+                .needsPane = true},
                makeOptions()) {}
 
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (input.capture && input.panes.empty()) return kNoPane;
-        constexpr const char* running = "Running the first seed…";
-        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
-        return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : running;
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
+        return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : card().waiting;
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {

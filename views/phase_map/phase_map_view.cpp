@@ -141,14 +141,14 @@ public:
                 .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4",
                 .group = ViewGroup::Cost,
                 .needs = optionNeeds(),
-                .data = "phase_map"},
+                .data = "phase_map",
+                .waiting = "Running the first setting…",
+                .needsPane = true},
                makeOptions()) {}
 
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (input.capture && input.panes.empty()) return kNoPane;
-        constexpr const char* running = "Running the first setting…";
-        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
-        return dataAs<PhaseMapData>(input)->cells.empty() ? running : "";
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
+        return dataAs<PhaseMapData>(input)->cells.empty() ? card().waiting : "";
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {

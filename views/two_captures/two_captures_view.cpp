@@ -231,13 +231,9 @@ public:
                 .paper = "this program's",
                 .group = ViewGroup::Cost,
                 .data = kTwoCaptures,
-                .waiting = "Running the policies on both captures…"},
+                .waiting = "Running the policies on both captures…",
+                .needsPane = true},
                makeOptions()) {}
-
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
-        if (input.capture && input.panes.empty()) return kNoPane;
-        return View::whyNoPicture(input, options);
-    }
 
     Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
         const auto data = dataAs<TwoCapturesData>(input);

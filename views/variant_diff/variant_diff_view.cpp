@@ -83,15 +83,16 @@ public:
                 .summary = "Paper against authors' code against libraries: which tokens change, and why",
                 .paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists",
                 .group = ViewGroup::Why,
-                .data = "variant_diff"},
+                .data = "variant_diff",
+                .waiting = "Running the first variant…",
+                .needsPane = true},
                makeOptions()) {}
 
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (input.capture && input.panes.empty()) return kNoPane;
-        constexpr const char* running = "Running the first variant…";
-        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<VariantDiffData>(input);
-        return data->lists.empty() ? running : data->lists.front().error; // nothing to compare without a reference
+        return data->lists.empty() ? card().waiting
+                                   : data->lists.front().error; // nothing to compare without a reference
     }
 
     Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
