@@ -36,8 +36,7 @@ bool readsInBlocks(const PaneData& pane) {
 /// Why there is no timeline and no step sequence; empty where there is one.
 std::string whyNoTimeline(const ViewInput& input) {
     const PaneData* pane = activePane(input);
-    if (!pane) return input.capture ? kNoPane : kNoCapture;
-    if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
+    if (const std::string why = whyEmpty(input, pane); !why.empty()) return why;
     if (!pane->result->simulated && !readsInBlocks(*pane))
         return pane->policyName + " does not read the prompt in blocks. Choose a policy with a prompt block (KeyDiff, "
                                   "say) and set it to 128 (prompt_block=128).";
@@ -247,7 +246,7 @@ public:
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         const std::string& picture = options.choice("picture");
         const PaneData* pane = activePane(input);
-        const bool anySize = picture == "block_size" && pane && whyEmpty(input, *pane).empty() && readsInBlocks(*pane);
+        const bool anySize = picture == "block_size" && whyEmpty(input, pane).empty() && readsInBlocks(*pane);
         if (const std::string why = anySize ? "" : whyNoTimeline(input); !why.empty() || picture == "timeline")
             return why;
         if (const std::string why = whyNoData(input, kMeasuring); !why.empty()) return why;

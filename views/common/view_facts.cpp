@@ -208,10 +208,11 @@ std::string whyNoData(const ViewInput& input, const std::string& waiting) {
     return input.data.value ? "" : waiting;
 }
 
-std::string whyEmpty(const ViewInput& input, const PaneData& pane) {
+std::string whyEmpty(const ViewInput& input, const PaneData* pane) {
     if (!input.capture) return kNoCapture;
-    if (!pane.error.empty()) return pane.error;
-    if (!pane.result) return "Computing the first selection…";
+    if (!pane) return kNoPane;
+    if (!pane->error.empty()) return pane->error;
+    if (!pane->result) return "Computing the first selection…";
     return {};
 }
 

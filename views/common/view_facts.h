@@ -118,7 +118,7 @@ Scene emptyScene(const std::string& sentence, const Viewport& viewport);
 /// data.
 std::string whyNoData(const ViewInput& input, const std::string& waiting);
 
-/// Why this pane has no result; empty when it has one.
-std::string whyEmpty(const ViewInput& input, const PaneData& pane);
+/// Why this pane has no result, or null: why there is no pane; empty when it has one.
+std::string whyEmpty(const ViewInput& input, const PaneData* pane);
 
 } // namespace kvscope

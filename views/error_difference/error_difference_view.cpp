@@ -215,7 +215,7 @@ public:
             if (!pane)
                 return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.",
                                    options.choice(side));
-            if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
+            if (const std::string why = whyEmpty(input, pane); !why.empty()) return why;
             if (!pane->result->fidelity)
                 return pane->computing ? "Measuring the selections…"
                                        : "The layer holds no queries after the cut: capture queries" +

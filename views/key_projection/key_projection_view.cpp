@@ -133,9 +133,7 @@ public:
     }
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
-        const PaneData* pane = activePane(input);
-        if (!pane) return input.capture ? "No policy in this pane. Add one." : kNoCapture;
-        if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
+        if (const std::string why = whyEmpty(input, activePane(input)); !why.empty()) return why;
         if (!input.data.error.empty()) return input.data.error;
         if (input.data.value) return "";
         return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…"

@@ -59,7 +59,7 @@ std::vector<bool> bestOf(const ScorePlane& plane, std::int64_t count, double Poi
 std::string whyNoPlane(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane) return input.capture ? "No policy is shown. Add Compactor." : kNoCapture;
-    if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
+    if (const std::string why = whyEmpty(input, pane); !why.empty()) return why;
     if (familyOf(pane->policyId) != PolicyFamily::Compactor || pane->result->request.recorded)
         return fmt::format("The score plane shows Compactor's two scores, and pane {} is {}. Choose Compactor there, "
                            "or activate a pane "

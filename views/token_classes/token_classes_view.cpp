@@ -238,7 +238,7 @@ public:
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         if (const std::string why = whyNoData(input, "Sorting the tokens into classes…"); !why.empty()) return why;
         if (!readyPanes(input).empty()) return "";
-        return input.panes.empty() ? kNoPane : whyEmpty(input, input.panes.front());
+        return input.panes.empty() ? kNoPane : whyEmpty(input, &input.panes.front());
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {

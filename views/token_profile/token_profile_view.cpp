@@ -252,8 +252,7 @@ public:
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         const PaneData* pane = activePane(input);
-        if (!pane) return input.capture ? kNoPane : kNoCapture;
-        if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
+        if (const std::string why = whyEmpty(input, pane); !why.empty()) return why;
         return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw."
                                             : "";
     }
