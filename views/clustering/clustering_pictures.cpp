@@ -50,10 +50,9 @@ std::vector<std::int64_t> ClusteringPainter::clusterSizes() const {
 void ClusteringPainter::note(const PlotFrame& frame, const std::string& text, bool top) {
     const TextStyle style{FontFace::Interface, 11, FontWeight::SemiBold};
     if (frame.plot.height < 40 || frame.plot.width < 60) return;
-    const std::string shown = m_builder.elide(text, style, frame.plot.width - 14);
-    const double width = m_builder.width(shown, style), y = top ? frame.plot.y + 11 : frame.plot.bottom() - 11;
-    m_builder.rectangle({frame.plot.right() - width - 10, y - 8, width + 8, 16}, withAlpha(m_theme.canvas, 0.93));
-    m_builder.label({frame.plot.right() - 6, y}, shown, style, m_theme.text1, HorizontalAlign::Right);
+    m_builder.labelOnCanvas({frame.plot.right() - 6, top ? frame.plot.y + 11 : frame.plot.bottom() - 11},
+                            m_builder.elide(text, style, frame.plot.width - 14), style, m_theme.text1, m_theme,
+                            HorizontalAlign::Right);
 }
 
 void ClusteringPainter::cursorLine(const PlotFrame& frame) {

@@ -190,9 +190,8 @@ void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& fr
     const std::string words =
         builder.elide(fmt::format("{} {} beyond the axis, {}", marks, formatCounted(beyond, "query"), ends), style,
                       frame.plot.width - 16);
-    const double width = builder.width(words, style), y = c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12;
-    builder.rectangle({frame.plot.right() - width - 10, y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
-    builder.label({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right);
+    builder.labelOnCanvas({frame.plot.right() - 6, c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12}, words,
+                          style, theme.text2, theme, HorizontalAlign::Right);
 }
 
 class ErrorDifferenceView final : public View {

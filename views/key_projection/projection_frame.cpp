@@ -54,10 +54,8 @@ void drawCaption(SceneBuilder& builder, const std::vector<std::string>& lines, c
 /// On the screen: one line in the upper right corner of the plot.
 void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string& notes, const Theme& theme) {
     if (notes.empty()) return;
-    const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
-    const double w = builder.width(shown, kNote);
-    builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
-    builder.label({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text2, HorizontalAlign::Right);
+    builder.labelOnCanvas({frame.plot.right() - 4, frame.plot.y + 9}, builder.elide(notes, kNote, frame.plot.width - 8),
+                          kNote, theme.text2, theme, HorizontalAlign::Right);
 }
 
 } // namespace

@@ -42,6 +42,13 @@ void SceneBuilder::mark(Point at, Marker marker, double radius, Colour fill, con
         circle(at, radius, fill, stroke);
 }
 
+void SceneBuilder::labelOnCanvas(Point position, const std::string& words, const TextStyle& style, Colour colour,
+                                 const Theme& theme, HorizontalAlign horizontal) {
+    const double wide = width(words, style), left = position.x - (horizontal == HorizontalAlign::Right ? wide : 0);
+    rectangle({left - 4, position.y - 9, wide + 8, 18}, withAlpha(theme.canvas, 0.93));
+    label(position, words, style, colour, horizontal);
+}
+
 void SceneBuilder::marks(std::string name, std::vector<Point> at, Marker marker, double radius, Colour fill,
                          Stroke stroke) {
     points({std::make_shared<const std::vector<Point>>(std::move(at)),

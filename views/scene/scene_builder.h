@@ -33,6 +33,9 @@ public:
                  HorizontalAlign horizontal = HorizontalAlign::Left) {
         return text(position, std::move(words), style, colour, horizontal, VerticalAlign::Middle);
     }
+    /// A label on a ground in the canvas colour, so that what lies there does not run through it.
+    void labelOnCanvas(Point position, const std::string& words, const TextStyle& style, Colour colour,
+                       const Theme& theme, HorizontalAlign horizontal = HorizontalAlign::Left);
     void pushClip(Box box) { m_scene.items.push_back(PushClipItem{box}); }
     void popClip() { m_scene.items.push_back(PopClipItem{}); }
     /// Marks that nothing picks.

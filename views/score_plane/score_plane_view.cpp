@@ -66,14 +66,6 @@ std::string slopeText(double lambda) {
     return lambda > 0 ? fmt::format("slope −1/λ = {}", formatShort(-1 / lambda)) : "vertical: leverage does not count";
 }
 
-/// Text on the canvas colour, so that marks do not run through it.
-void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text, const TextStyle& style,
-               const Theme& theme) {
-    const double width = builder.width(text, style);
-    builder.rectangle({leftMiddle.x - 4, leftMiddle.y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
-    builder.label(leftMiddle, text, style, theme.text1);
-}
-
 void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& frame, const Theme& theme) {
     const std::vector<Point> inside = lineInside(plane, frame);
     if (inside.empty()) return;
@@ -87,8 +79,8 @@ void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& f
                  room = nameWidth + builder.width(slopeText(plane.lambda), plain) + 24;
     const double left = handle.x + 14 + room < frame.plot.right() ? handle.x + 14 : handle.x - 6 - room;
     if (left < frame.plot.x) return;
-    drawLabel(builder, {left, handle.y}, name, bold, theme);
-    drawLabel(builder, {left + nameWidth + 8, handle.y}, slopeText(plane.lambda), plain, theme);
+    builder.labelOnCanvas({left, handle.y}, name, bold, theme.text1, theme);
+    builder.labelOnCanvas({left + nameWidth + 8, handle.y}, slopeText(plane.lambda), plain, theme.text1, theme);
 }
 
 /// "38 beyond the range: 36 kept, 2 evicted"; empty when nothing is left out.
@@ -114,8 +106,8 @@ void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thin
     const TextStyle style{FontFace::Interface, 11};
     double y = frame.plot.y + 10;
     for (const std::string& note : notes) {
-        const std::string text = builder.elide(note, style, frame.plot.width - 12);
-        drawLabel(builder, {frame.plot.right() - 6 - builder.width(text, style), y}, text, style, theme);
+        builder.labelOnCanvas({frame.plot.right() - 6, y}, builder.elide(note, style, frame.plot.width - 12), style,
+                              theme.text1, theme, HorizontalAlign::Right);
         y += 17;
     }
 }
