@@ -97,9 +97,6 @@ public:
     virtual StepSequence stepSequence(const ViewInput&, const ParameterValues&) const { return {}; }
     /// What happened at the last event at or before the cursor, in at most two lines with its numbers.
     virtual std::string caption(const ViewInput&, const ParameterValues&) const { return {}; }
-    /// Id of the policy whose steps are shown, which need not be the active pane's: another pane or an example may
-    /// stand in. Empty: the active pane's, or none.
-    virtual std::string explainedPolicy(const ViewInput&) const { return {}; }
     /// Whether the picture of one pane shows what the other panes keep.
     virtual bool showsOtherPanes(const ParameterValues&) const { return !m_card.perPane; }
     /// What would help where there is no picture. Nothing while the view has one, waits for one, or nothing helps.

@@ -11,6 +11,13 @@ struct ViewData {
     virtual ~ViewData() = default;
 };
 
+/// The steps of one policy, which need not be the active pane's: another pane or an example may stand in.
+struct ExplainedData : ViewData {
+    std::string policy;   ///< id
+    std::string source;   ///< "B  BalanceKV, streaming, paper", or the example in words
+    bool standIn = false; ///< no pane has what the view shows
+};
+
 /// The data of one view as they stand.
 struct DataState {
     std::shared_ptr<const ViewData> value; ///< null while the first is being computed, or if there can be none

@@ -33,15 +33,15 @@ ParameterSpec octaveOption() {
 }
 
 void drawBalanceLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
-                       const std::string& lacks, const std::string& source) {
+                       const ExplainedData& data, const std::string& lacks) {
     const TextStyle note{FontFace::Interface, 11};
     const double room = viewport.width - 20;
     double y = 13;
-    if (!lacks.empty()) {
+    if (data.standIn) {
         std::string words = "Example: choose BalanceKV for your own.";
         for (const std::string& longer :
              {lacks + ". This is an example; choose that policy to see your own.",
-              lacks + ". Shown as an example: " + source + ". Choose that policy to see your own."})
+              lacks + ". Shown as an example: " + data.source + ". Choose that policy to see your own."})
             if (builder.width(longer, note) <= room) words = longer;
         builder.label({10, y}, builder.elide(words, note, room), note, themeOf(viewport.theme).warning);
         y += kStandInRow;

@@ -20,10 +20,9 @@ ParameterSpec balanceTreeOption(std::string help);
 ParameterSpec octaveOption();
 
 /// The legend above a picture; over it, where an example is shown, a line that says so and how to see the user's own
-/// data, in the longest wording that fits. `lacks`: "No pane runs BalanceKV", empty: no example; `source`: what
-/// the example is.
+/// data, in the longest wording that fits. `lacks`: "No pane runs BalanceKV", for an example.
 void drawBalanceLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
-                       const std::string& lacks, const std::string& source);
+                       const ExplainedData& data, const std::string& lacks);
 inline constexpr double kStandInRow = 18; ///< height of that line
 
 } // namespace kvscope

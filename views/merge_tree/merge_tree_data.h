@@ -12,10 +12,7 @@
 namespace kvscope {
 
 /// The trees of one KV head of streaming BalanceKV, and the errors of one query.
-struct MergeTreeData : ViewData {
-    std::string policy;   ///< id of the policy that is shown
-    std::string source;   ///< "B  BalanceKV, streaming, paper", or the stand-in in words
-    bool standIn = false; ///< no pane streams BalanceKV
+struct MergeTreeData : ExplainedData {
     std::shared_ptr<const BalanceStream> stream;
     std::int64_t kvHead = 0;
     std::int64_t tree = -1; ///< the one that is shown, in stream->trees; -1: no value lies in the chosen octave

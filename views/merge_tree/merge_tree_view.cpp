@@ -163,8 +163,7 @@ public:
         Scene scene = blankScene(viewport);
         SceneBuilder builder(scene, *viewport.text);
         const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
-        drawBalanceLegend(builder, viewport, all.legend, data->standIn ? "No pane streams BalanceKV" : "",
-                          data->source);
+        drawBalanceLegend(builder, viewport, all.legend, *data, "No pane streams BalanceKV");
         if (all.partsAt > 0) drawParts(builder, *data, theme, all.partsAt);
         paintTree(builder, picture);
         paintOctaves(builder, picture);
@@ -190,11 +189,6 @@ public:
         return tableOf({"level", "node", "first batch", "last batch", "input", "kept", "weight", "sum of signs",
                         "discrepancy", "largest |1 - 2p|", "state", "members"},
                        std::move(rows));
-    }
-
-    std::string explainedPolicy(const ViewInput& input) const override {
-        const auto data = dataAs<MergeTreeData>(input);
-        return data ? data->policy : std::string();
     }
 
     StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override {

@@ -12,10 +12,7 @@ namespace kvscope {
 
 /// The balancing walks of one KV head and one round (blocked BalanceKV) or level of a tree (streaming), and the band of
 /// fair coins on the same kernels.
-struct WalkData : ViewData {
-    std::string policy;     ///< id of the policy that is shown
-    std::string source;     ///< "B  BalanceKV, paper", or the stand-in in words
-    bool standIn = false;   ///< no pane runs BalanceKV
+struct WalkData : ExplainedData {
     bool streaming = false; ///< else blocked
     std::string what;       ///< "round 1" or "C⁰ → C¹, keys of the denominator"
     std::string whyNone;    ///< why there is no walk; else empty

@@ -105,7 +105,7 @@ public:
         const double top =
             28 + (data->standIn ? kStandInRow : 0) + (kernel ? -14 : furtherLegendRows(viewport, legend));
         const WalkPicture picture{input, *data, now, viewport, theme, policy, top};
-        drawBalanceLegend(builder, viewport, legend, data->standIn ? "No pane runs BalanceKV" : "", data->source);
+        drawBalanceLegend(builder, viewport, legend, *data, "No pane runs BalanceKV");
         if (kernel)
             paintKernel(builder, picture, KernelScale(*now.walk, options));
         else
@@ -128,11 +128,6 @@ public:
         return tableOf({"step", "token", "text", "u", "y", "1 - 2p", "p", "sign", "imbalance", "Q", "sum of M_jj",
                         "coins 10 %", "coins 90 %"},
                        std::move(rows));
-    }
-
-    std::string explainedPolicy(const ViewInput& input) const override {
-        const auto data = dataAs<WalkData>(input);
-        return data ? data->policy : std::string();
     }
 
     StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override {

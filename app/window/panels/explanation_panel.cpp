@@ -173,7 +173,8 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
 
 std::string ExplanationPanel::explainedPolicy() const {
     const View* explained = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
-    return explained ? explained->explainedPolicy(m_workbench.drawn(*explained).input) : std::string();
+    const auto data = explained ? dataAs<ExplainedData>(m_workbench.drawn(*explained).input) : nullptr;
+    return data ? data->policy : std::string();
 }
 
 void ExplanationPanel::show(const PolicyCard& card, const QString& where) {
