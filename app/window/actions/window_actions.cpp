@@ -159,13 +159,8 @@ void WindowActions::addHeadActions() {
     add("nextLayer", tr("Next layer"), {QKeySequence("}")}, [this] { stepLayer(1); });
     add("allHeads", tr("&All heads of this layer…"), {QKeySequence("H")}, onCanvas(&ViewCanvas::headsWanted));
     add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_commands.showGoTo(); });
-    add("removePane", tr("&Remove the active pane"), {}, [this] {
-        m_workbench.change(
-            [](Session& s) {
-                if (!s.panes.empty()) removePane(s, static_cast<std::size_t>(s.activePane));
-            },
-            tr("Remove pane"));
-    });
+    add("removePane", tr("&Remove the active pane"), {},
+        [this] { removePane(m_workbench, m_workbench.session().activePane); });
 }
 
 void WindowActions::addStepActions() {

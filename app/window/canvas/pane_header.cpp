@@ -79,9 +79,7 @@ void PaneHeader::build() {
     metrics->addStretch();
     connect(m_export, &QToolButton::clicked, this, &PaneHeader::exportWanted);
     connect(m_maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
-    connect(close, &QToolButton::clicked, this, [this] {
-        m_workbench.change([this](Session& s) { removePane(s, static_cast<std::size_t>(m_pane)); }, tr("Remove pane"));
-    });
+    connect(close, &QToolButton::clicked, this, [this] { removePane(m_workbench, m_pane); });
 }
 
 void PaneHeader::refresh() {

@@ -8,6 +8,8 @@
 
 #include <QMenu>
 
+#include <utility>
+
 namespace kvscope {
 
 void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function<void(const PolicySpec&)>& chosen) {
@@ -28,6 +30,12 @@ void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function
                              chosen(next);
                          });
     }
+}
+
+void removePane(Workbench& workbench, int pane) {
+    if (std::cmp_less(pane, workbench.session().panes.size()))
+        workbench.change([pane](Session& s) { removePane(s, static_cast<std::size_t>(pane)); },
+                         QObject::tr("Remove pane"));
 }
 
 void fillPolicyMenu(QMenu* menu, Workbench& workbench) {

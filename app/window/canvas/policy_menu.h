@@ -14,5 +14,6 @@ class Workbench;
 void fillPolicyMenu(QMenu* menu, Workbench& workbench);
 /// The variants of one policy, the current one ticked.
 void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function<void(const PolicySpec&)>& chosen);
+void removePane(Workbench& workbench, int pane); ///< as one step of undo; nothing where there is no such pane
 
 } // namespace kvscope

@@ -121,9 +121,7 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     auto* remove = added(layout, iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row));
     connect(row, &QPushButton::clicked, this,
             [this, pane] { m_workbench.change([pane](Session& s) { s.activePane = pane; }, tr("Active pane")); });
-    connect(remove, &QToolButton::clicked, this, [this, pane] {
-        m_workbench.change([pane](Session& s) { removePane(s, static_cast<std::size_t>(pane)); }, tr("Remove pane"));
-    });
+    connect(remove, &QToolButton::clicked, this, [this, pane] { removePane(m_workbench, pane); });
     return row;
 }
 

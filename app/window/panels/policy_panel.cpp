@@ -89,10 +89,7 @@ void PolicyPanel::fillMore() {
         QGuiApplication::clipboard()->setText(fromUtf8(isRecorded ? pane.recordedPath : pane.policy.text()));
     });
     menu->addSeparator();
-    menu->addAction(tr("Remove pane"), this, [this] {
-        m_workbench.change([](Session& s) { removePane(s, static_cast<std::size_t>(s.activePane)); },
-                           tr("Remove pane"));
-    });
+    menu->addAction(tr("Remove pane"), this, [this] { removePane(m_workbench, m_workbench.session().activePane); });
 }
 
 void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, const QString& label,
