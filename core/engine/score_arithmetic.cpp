@@ -330,10 +330,6 @@ HostTensor padColumns(const HostTensor& scores, std::int64_t begin, std::int64_t
     return out;
 }
 
-HostTensor filledTable(std::int64_t heads, std::int64_t count, float value) {
-    return HostTensor::filled({heads, count}, value);
-}
-
 HostTensor repeatHead(const HostTensor& scores, std::int64_t heads) {
     assert(scores.shape[0] == 1);
     HostTensor out{{heads, scores.shape[1]}, {}};

@@ -53,8 +53,6 @@ HostTensor columnRange(const HostTensor& scores, std::int64_t begin, std::int64_
 HostTensor gatherColumns(const HostTensor& scores, const std::vector<std::vector<TokenIndex>>& columns);
 /// [H, n] at columns [begin, begin + n) of [H, count]; `value` elsewhere.
 HostTensor padColumns(const HostTensor& scores, std::int64_t begin, std::int64_t count, float value);
-/// [heads, count] of the same number.
-HostTensor filledTable(std::int64_t heads, std::int64_t count, float value);
 /// [1, n] -> [heads, n]: the same row for every head.
 HostTensor repeatHead(const HostTensor& scores, std::int64_t heads);
 

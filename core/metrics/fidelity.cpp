@@ -139,7 +139,7 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     result.firstQuery = input.firstQuery;
     result.queryCount = count;
     result.seenQueries = input.seenQueries;
-    result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
+    result.outputError = HostTensor::filled({heads, count});
     result.retainedMass = result.outputError;
     const bool plain = !input.moved && std::ranges::all_of(kept, isPlain);
     if (plain) {

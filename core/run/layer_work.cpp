@@ -33,7 +33,7 @@ std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
 /// [H, m] over the rows of a cache -> [H, cut] over tokens; NaN for tokens that are no longer cached.
 HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::int64_t cut) {
     if (given.empty() || positions.empty()) return given;
-    HostTensor tokens = filledTable(given.shape[0], cut, std::numeric_limits<float>::quiet_NaN());
+    HostTensor tokens = HostTensor::filled({given.shape[0], cut}, std::numeric_limits<float>::quiet_NaN());
     for (std::size_t h = 0; h < positions.size(); ++h)
         for (std::size_t row = 0; row < positions[h].size(); ++row)
             tokens.data[h * static_cast<std::size_t>(cut) + static_cast<std::size_t>(positions[h][row])] =
