@@ -3,6 +3,8 @@
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/study/compared_capture.h"
+#include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/write_aside.h"
 #include "app/workbench/second_workbench.h"
 #include "core/base/error.h"
 #include "core/capture/h5_writer.h"
@@ -302,6 +304,34 @@ private slots:
                                                     "not shown.") == 1);
     }
 
+    void noFileReplacesEitherCapture() {
+        ManualExecutor executor;
+        const auto bench = comparing(executor, "same.h5");
+        NoticeStrip notices;
+        for (const char* name : {"first.h5", "same.h5", "other.h5"}) {
+            bool written = false;
+            submitWriting(*bench, notices, QString::fromStdString(at(name)), [&](const Checkpoint&) {
+                written = true;
+                return std::function<void()>();
+            });
+            executor.runAll();
+            const bool isRefused = notices.messages().back().contains("this file is read by the work");
+            QCOMPARE(written, name == std::string("other.h5"));
+            QCOMPARE(isRefused, !written);
+        }
+    }
+
+    void theActivePaneStaysActive() {
+        Session before = firstSession(*openCapture(at("first.h5")));
+        before.panes = {{PolicySpec::parse("imported,file=scores.h5:/s"), {}, {}},
+                        {PolicySpec::parse("snapkv"), {}, {}},
+                        {PolicySpec::parse("streaming_llm"), {}, {}}};
+        before.activePane = 1;
+        const Session after = carriedTo(*openCapture(at("same.h5")), before).session;
+        QCOMPARE(after.panes.size(), std::size_t{2});
+        QCOMPARE(after.panes.at(static_cast<std::size_t>(after.activePane)).policy.policy, std::string("snapkv"));
+    }
+
     void theWholeModelHasEveryHead() {
         ManualExecutor executor;
         const auto bench = comparing(executor, "longer.h5");
@@ -316,5 +346,5 @@ private slots:
     }
 };
 
-KVSCOPE_OFFSCREEN_TEST(ComparedCaptureTest)
+KVSCOPE_OFFSCREEN_WIDGETS_TEST(ComparedCaptureTest)
 #include "compared_capture_test.moc"

@@ -174,6 +174,7 @@ private slots:
         const QSize size(width, width == 1280 ? 800 : width == 1440 ? 900 : 1080);
         OpenWindow open(size);
         setLayout(open, static_cast<WindowLayout>(layout));
+        const int paneWidth = open.pane(0)->width();
         for (const char* id : {"variant_diff", "theory"}) {
             PanelDock* one = dock(open, id);
             QVERIFY(one->visibleRegion().isEmpty());
@@ -182,6 +183,9 @@ private slots:
             QVERIFY2(!one->visibleRegion().isEmpty() && one->height() >= 200 && one->width() >= 300,
                      qPrintable(QString("%1: %2").arg(id, named(placesOf(open)))));
             QVERIFY2(one->isAncestorOf(QApplication::focusWidget()), id);
+            if (static_cast<WindowLayout>(layout) == WindowLayout::ComparePolicies)
+                QVERIFY2(open.pane(0)->width() >= paneWidth && open.pane(0)->height() >= 230,
+                         qPrintable(named(placesOf(open))));
         }
         QCOMPARE(open.window.size(), size);
     }

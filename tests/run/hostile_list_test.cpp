@@ -42,6 +42,19 @@ private slots:
                  qPrintable(error));
     }
 
+    // Where it stands does not matter: four heads of 2^62 numbers would be none.
+    void noCaptureHasSoManyTokens() {
+        for (const bool isFirst : {true, false}) {
+            const std::string tokens = "# capture_tokens: 4611686018427387904\n";
+            std::string text = "# format: kvscope-selection\n# version: 1\n" + (isFirst ? tokens : "") +
+                               "layer,kv_head,position,score\n" + (isFirst ? "" : tokens);
+            for (int head = 0; head < 4; ++head) text += "0," + std::to_string(head) + ",5,1.5\n";
+            std::ofstream(path("many.csv")) << text;
+            const QString error = errorText([&] { readSelection(path("many.csv")); });
+            QVERIFY2(error.startsWith("4611686018427387904 tokens are more than 134217728"), qPrintable(error));
+        }
+    }
+
     void aColumnStandsOnce() {
         std::ofstream(path("twice.csv")) << "# format: kvscope-selection\nlayer,kv_head,position,position\n0,0,1,2\n";
         QVERIFY(errorText([&] { readSelection(path("twice.csv")); }).startsWith("column 'position' is there twice"));

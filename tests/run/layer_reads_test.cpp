@@ -177,6 +177,22 @@ private slots:
     }
 
     // Whoever made a list, its measures read keys, values and the queries after the cut.
+    void whatALayerLacksIsNamed() {
+        const auto capture = makeRandomCapture(1, 20, 1, 4, 2, 8);
+        LayerInfo layer = capture->info().layers.front();
+        const auto missing = [&](const char* policy) {
+            return QString::fromStdString(missingInput(PolicySpec::parse(policy), *capture, layer));
+        };
+        for (const char* policy : {"keydiff", "snapkv", "compactor"}) QCOMPARE(missing(policy), QString());
+        layer.hasRope = true; // neither frequencies nor keys before the rotation
+        layer.hasKeysPreRope = false;
+        QCOMPARE(missing("compactor"), QString("keys before RoPE"));
+        QCOMPARE(missing("snapkv"), QString());
+        layer.queryCount = 0;
+        QCOMPARE(missing("snapkv"), QString("queries"));
+        QCOMPARE(missing("keydiff"), QString());
+    }
+
     void aRecordedListNeedsNoPolicy() {
         RunRequest request = requestOf(captureWith(kTokens, 1), "h2o", "100");
         request.policy.policy = "of another program";
