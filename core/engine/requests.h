@@ -101,6 +101,7 @@ struct WeightedAttention {
     HostTensor logNorm;
     HostTensor outputError; ///< [Hq, w] ||z - a|| / ||a||, NaN where ||a|| < 1e-12; empty without a reference
     /// Of the nested families, with `output` as reference. Empty without any, or if the engine does not compute them.
+    /// A family has no tables where a query's weights on it are too small beside its largest weight.
     std::vector<WeightedAttention> nested = {};
 };
 

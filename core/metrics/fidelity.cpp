@@ -51,7 +51,8 @@ WeightedAttentionInput attentionOver(const FidelityInput& input, std::span<const
 WeightedAttention comparedAttention(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                                     std::span<const WeightedSet> plain, const Checkpoint& checkpoint) {
     for (std::size_t i = 0; i < exact.overNested.size(); ++i)
-        if (std::ranges::equal(exact.nested[i], plain, {}, &WeightedSet::numerator, &WeightedSet::numerator))
+        if (!exact.overNested[i].logDenominator.empty() &&
+            std::ranges::equal(exact.nested[i], plain, {}, &WeightedSet::numerator, &WeightedSet::numerator))
             return exact.overNested[i];
     WeightedAttentionInput attention = attentionOver(input, plain, exact.output);
     attention.recent = exact.recent.get();

@@ -227,6 +227,32 @@ private slots:
         }
     }
 
+    // The largest weights are e^-1000 of those of evicted tokens, or less.
+    void nestedFamiliesMayHaveHardlyAnyWeight() {
+        Case c = makeCase(22, 60, 45, 13);
+        const Families families = nestedRandomly(c, 3, false, {0.1, 0.9});
+        for (std::int64_t h = 0; h < c.kvHeads(); ++h)
+            for (TokenIndex token = 45; token < 60; ++token) // no other weight is large, either
+                for (std::int64_t i = 0; i < 8; ++i)
+                    c.layer.keys.data[static_cast<std::size_t>((h * 60 + token) * 8 + i)] =
+                        c.layer.keys.data[static_cast<std::size_t>(
+                            (h * 60 + families[0][static_cast<std::size_t>(h)].numerator.front()) * 8 + i)];
+        c.layer.rule.scaling = 3000;
+        const CountingEngine engine;
+        const FidelityInput input = inputOf(engine, c);
+        const ExactAttention exact = exactAttention(engine, input, {}, nestedFamilies(families));
+        QVERIFY(exact.overNested.at(0).logDenominator.empty());
+        const ExactAttention alone = exactAttention(engine, input, {});
+        for (const std::vector<WeightedSet>& family : families) {
+            const Fidelity fidelity = measureFidelity(engine, input, exact, family, {});
+            const Fidelity expected = measureFidelity(engine, input, alone, family, {});
+            for (std::size_t i = 0; i < fidelity.outputError.data.size(); ++i) {
+                QVERIFY(std::abs(fidelity.outputError.data[i] - expected.outputError.data[i]) <= kTolerance);
+                QVERIFY(std::abs(fidelity.retainedMass.data[i] - expected.retainedMass.data[i]) <= kTolerance);
+            }
+        }
+    }
+
     void seenQueriesSkipWhatSeesNothing() {
         Case c = makeCase(5, 40, 40, 40); // cut none: every query evaluates, and only tokens from 10 on are kept
         c.seen = true;

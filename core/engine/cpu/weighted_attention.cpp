@@ -188,12 +188,20 @@ void write(const WeightedAttentionInput& input, const float* reference, const Qu
     }
 }
 
-/// The same for all nested families and for everything, which is their reference.
+/// The same for all nested families and for everything, which is their reference. Sums are in units of the largest term
+/// of all: where those of a family are so small that terms may have underflowed, the logarithm becomes NaN.
 void writeAll(const WeightedAttentionInput& input, const float* reference, const QueryBlock& queries,
               std::span<const LaneSums> sums, WeightedAttention& result) {
+    constexpr double kSmallestSum = 1e-140; // the sum of squares is a number, too
     write(input, reference, queries, sums.back(), result);
-    for (std::size_t family = 0; family + 1 < sums.size(); ++family)
-        write(input, result.output.data.data(), queries, sums[family], result.nested[family]);
+    for (std::size_t i = 0; i + 1 < sums.size(); ++i) {
+        WeightedAttention& family = result.nested[i];
+        write(input, result.output.data.data(), queries, sums[i], family);
+        for (std::int64_t query = queries.begin; query < queries.end; ++query)
+            if (!(sums[i].denominators[query - queries.begin] >= kSmallestSum))
+                family.logDenominator.data[queries.head * input.queries.size(1) + query] =
+                    std::numeric_limits<float>::quiet_NaN();
+    }
 }
 
 /// Blocks of queries that read the same keys and values: those of the query heads of a KV head and kept set, `most` at
@@ -284,6 +292,8 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
         });
     }
     if (kept) kept->remember();
+    for (WeightedAttention& family : result.nested)
+        if (std::ranges::any_of(family.logDenominator.data, [](float x) { return std::isnan(x); })) family = {};
     return result;
 }
 
