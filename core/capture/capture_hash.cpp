@@ -101,6 +101,7 @@ std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint) {
     std::vector<h5::DatasetInfo> sets;
     double all = 0, done = 0;
     for (const std::string& path : paths) {
+        checkpoint.stopPoint();
         sets.push_back(file.info(path));
         all += static_cast<double>(sets.back().count()) * sets.back().bytes;
     }

@@ -98,6 +98,7 @@ ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, 
     attention.nested = nested;
     WeightedAttention all = engine.weightedAttention(attention, checkpoint);
     auto recent = std::make_shared<RecentSums>(all.logDenominator);
+    if (all.nested.empty()) nested.clear();
     return {engine.upload(std::move(all.output)),
             std::move(all.logDenominator),
             std::move(all.logNorm),

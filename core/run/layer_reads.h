@@ -39,7 +39,7 @@ QueryRows evaluationQueries(const RunRequest& request);
 /// Their rows alone, or all captured rows if they are at least half of those or more than kMostRowsInMemory.
 LayerRead readOf(const QueryRows& queries, const LayerInfo& layer);
 
-/// What the policy reads of a layer and the capture does not hold, "queries" or "keys before RoPE"; empty: nothing.
+/// What the policy reads of a layer and the capture holds nothing of: "queries" or "keys before RoPE"; else empty.
 std::string missingInput(const PolicySpec& policy, const CaptureReader& capture, const LayerInfo& layer);
 
 /// What a run reads when none of its intermediate results is cached, without repetition.

@@ -313,11 +313,11 @@ std::vector<std::vector<WeightedSet>> LayerWork::nestedSets(const RunResult& cho
     return nestedFamilies(std::move(sets));
 }
 
-std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const RunResult& chosen,
-                                                       const Checkpoint& checkpoint) const {
+std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const Checkpoint& checkpoint,
+                                                       std::vector<std::vector<WeightedSet>> nested) const {
     const std::string key = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
     return m_cache.get<ExactAttention>(key, checkpoint, [&] {
-        ExactAttention all = exactAttention(m_engine, input, checkpoint, nestedSets(chosen, checkpoint));
+        ExactAttention all = exactAttention(m_engine, input, checkpoint, std::move(nested));
         const std::size_t table = bytesOf(all.logDenominator.shape);
         std::size_t bytes = bytesOf(all.output.shape()) + 2 * table + mostBytesOfRecentSums(input);
         for (const std::vector<WeightedSet>& family : all.nested) {
@@ -334,7 +334,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     RunResult scratch; // takes the notes and times, which `result` already has
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
-    const auto cached = exact(input, result, checkpoint.part(0, 0.3));
+    const auto cached = exact(input, checkpoint.part(0, 0.3));
     const WeightedAttention all{m_engine.download(cached->output), cached->logDenominator, cached->logNorm, {}};
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.gqaGroupOf);
     const ValuesOfLayer ofLayer = [&](const std::string& name, const std::function<MeasureValues()>& make) {
@@ -372,8 +372,9 @@ void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     const FidelityInput input = fidelityInput(result, checkpoint);
     if (input.queries.empty()) return;
     const auto make = [&] {
+        auto nested = nestedSets(result, checkpoint); // choices have a time of their own
         auto made = timed([&] {
-            const auto all = exact(input, result, checkpoint.part(0, 0.5));
+            const auto all = exact(input, checkpoint.part(0, 0.5), std::move(nested));
             return std::make_shared<Fidelity>(measureFidelity(m_engine, left(input, result, checkpoint.silent()), *all,
                                                               weightedSetsOf(result.selection, m_layer.gqaGroupOf),
                                                               checkpoint.part(0.5, 1)));

@@ -74,9 +74,9 @@ private:
                   const Scored* scored) const;
     std::shared_ptr<const Chosen> decide(RunResult& result, const Policy& policy, const PolicyInput& input,
                                          const Scored* scored) const;
-    /// `chosen`: names the sets that are compared with it soon.
-    std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const RunResult& chosen,
-                                                const Checkpoint& checkpoint) const;
+    /// `nested`: sets that will be compared with it, see exactAttention.
+    std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint,
+                                                std::vector<std::vector<WeightedSet>> nested = {}) const;
     /// What `chosen` keeps and what its request's later budgets keep, as far as they are nested; empty without those.
     std::vector<std::vector<WeightedSet>> nestedSets(const RunResult& chosen, const Checkpoint& checkpoint) const;
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;

@@ -33,7 +33,7 @@ struct RunRequest {
     std::shared_ptr<const RecordedSelection> recorded; ///< replaces the policy when set
     std::shared_ptr<const RandomSource> random = {};   ///< null: drawn
     bool recordSteps = false;                          ///< fills RunResult::log
-    std::vector<Budget> later = {}; ///< of equal requests to come: measured in the same pass, no result changes
+    std::vector<Budget> later = {}; ///< of equal requests that follow: measured in one pass, equal up to rounding
 };
 
 /// Time of each stage when it was computed; the flags mark stages that came from the cache.

@@ -175,8 +175,9 @@ private slots:
         OpenWindow open(size);
         setLayout(open, static_cast<WindowLayout>(layout));
         const int paneWidth = open.pane(0)->width();
-        for (const char* id : {"variant_diff", "theory"}) {
+        for (const char* id : {"variant_diff", "theory", "overlap"}) {
             PanelDock* one = dock(open, id);
+            one->hide();
             QVERIFY(one->visibleRegion().isEmpty());
             open.window.docks()->open(one);
             open.arrange();

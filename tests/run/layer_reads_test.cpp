@@ -176,7 +176,6 @@ private slots:
         QCOMPARE(capture->wholeQueries.load(), 2 * whole);
     }
 
-    // Whoever made a list, its measures read keys, values and the queries after the cut.
     void whatALayerLacksIsNamed() {
         const auto capture = makeRandomCapture(1, 20, 1, 4, 2, 8);
         LayerInfo layer = capture->info().layers.front();
@@ -193,6 +192,7 @@ private slots:
         QCOMPARE(missing("keydiff"), QString());
     }
 
+    // Whoever made a list, its measures read keys, values and the queries after the cut.
     void aRecordedListNeedsNoPolicy() {
         RunRequest request = requestOf(captureWith(kTokens, 1), "h2o", "100");
         request.policy.policy = "of another program";

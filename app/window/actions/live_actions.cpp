@@ -7,7 +7,6 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "views/common/view_facts.h"
 

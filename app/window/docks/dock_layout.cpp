@@ -228,7 +228,7 @@ PanelDock* DockLayout::roomiestView(const PanelDock* but) const {
 void DockLayout::placeToRead(PanelDock* dock) {
     if (PanelDock* beside = roomiestView(dock)) return m_window.tabifyDockWidget(beside, dock);
     if (m_layout == WindowLayout::ComparePolicies) { // beside the row of panes it would leave a strip to each of them
-        m_window.tabifyDockWidget(this->dock(ViewPlace::BelowPanes), dock);
+        if (PanelDock* row = this->dock(ViewPlace::BelowPanes); row != dock) m_window.tabifyDockWidget(row, dock);
         QList<QDockWidget*> docks = {dock};
         QList<int> heights = {px(kReadableHeight + kTabs)};
         if (PanelDock* text = this->dock(ViewPlace::Text); !text->visibleRegion().isEmpty() && !hasOneRow()) {

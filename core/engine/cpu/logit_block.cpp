@@ -5,6 +5,7 @@
 #include "core/base/portable_math.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -37,7 +38,10 @@ void LogitBlock::append(std::span<LogitBlock> blocks, const KeyTerms& terms, Pro
         if (pending >= kLogitsPerStep) progress.advance(std::exchange(pending, 0.0));
     }
     progress.advance(pending);
-    for (LogitBlock& block : blocks) block.m_terms += terms.count;
+    for (LogitBlock& block : blocks) {
+        assert(block.m_exponentiated == 0);
+        block.m_terms += terms.count;
+    }
 }
 
 void LogitBlock::appendTile(const KeyTerms& terms, std::int64_t begin, std::int64_t end, const double* keys) {

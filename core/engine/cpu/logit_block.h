@@ -33,10 +33,10 @@ public:
     /// The same for several blocks, which share keys that are widened once.
     static void append(std::span<LogitBlock> blocks, const KeyTerms& terms, Progress& progress);
 
-    /// Turns the logits l of further terms, up to `end`, into e^(l - rowMax) with each lane's largest logit of all
-    /// terms (X4: no overflow, the shift cancels). Returns the sum of weights[term] e^(l - rowMax) of each lane over
-    /// the terms before `end`; no weights: 1. The lane's attention sink counts as one more term of weight 1, in the sum
-    /// and in the largest logit.
+    /// After all terms are appended: turns the logits l of further terms, up to `end`, into e^(l - rowMax) with each
+    /// lane's largest logit of all terms (X4: no overflow, the shift cancels). Returns the sum of weights[term] e^(l -
+    /// rowMax) of each lane over the terms before `end`; no weights: 1. The lane's attention sink counts as one more
+    /// term of weight 1, in the sum and in the largest logit.
     std::array<double, kMaxLanes> exponentiate(std::int64_t end, const double* weights = nullptr);
     std::array<double, kMaxLanes> exponentiate() { return exponentiate(m_terms); }
 

@@ -8,7 +8,6 @@
 #include <tbb/enumerable_thread_specific.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -132,8 +131,7 @@ private:
         for (std::size_t part = 0; part < terms.ends.size(); ++part) {
             if (part > 0)
                 for (std::vector<LaneSums>& of : sums) of[part].values = of[part - 1].values;
-            for (; first < terms.ends[part]; first = addTile(blocks, terms, values, first, part, tile, sums)) {
-            }
+            while (first < terms.ends[part]) first = addTile(blocks, terms, values, first, part, tile, sums);
         }
     }
 
@@ -245,6 +243,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), dv = input.values.size(2);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.firstQuery + w <= input.keys.size(1));
+    assert(input.nested.empty() || (input.kept.empty() && input.reference.empty()));
     const WeightedBlocks blocks(m_kernels, input, checkpoint);
     const std::unique_ptr<KeptSumsPass> pass =
         KeptSumsPass::fits(input) ? std::make_unique<KeptSumsPass>(m_kernels, input, m_workers) : nullptr;
