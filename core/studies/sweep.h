@@ -50,7 +50,8 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 /// where the policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, stored_tokens,
 /// seed, output_error, retained_mass, a column per further measure, operations and bytes_touched where they are
 /// counted, queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes, simulated,
-/// engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the cache.
+/// engine, arithmetic, notes. Times are those of the computation, also where a row took the value from the cache. The
+/// first budget of a layer has the time in which the attention over all budgets of its policy was computed.
 std::vector<std::string> sweepColumns(const SweepRequest& request);
 /// The row as texts, one per column; empty: no value. Numbers read back exactly, except times and operations.
 std::vector<std::string> sweepFields(const SweepRequest& request, const SweepRow& row);

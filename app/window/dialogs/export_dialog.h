@@ -12,8 +12,8 @@ class NoticeStrip;
 struct SavedLive;
 
 /// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with its
-/// regenerating command. Success and failure are notices. `first`: that of the window, also where the canvas shows
-/// another capture; its session names all files that must not be replaced.
+/// regenerating command. Success and failure are notices. `first`: the workbench of the window, also where the
+/// canvas shows a second capture: its session names the files of both, and none of them is replaced.
 void showExportDialog(QWidget& window, Workbench& first, ViewCanvas& canvas, NoticeStrip& notices,
                       const SavedLive& saved);
 

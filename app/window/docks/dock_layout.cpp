@@ -227,7 +227,7 @@ PanelDock* DockLayout::roomiestView(const PanelDock* but) const {
 
 void DockLayout::placeToRead(PanelDock* dock) {
     if (PanelDock* beside = roomiestView(dock)) return m_window.tabifyDockWidget(beside, dock);
-    if (m_layout == WindowLayout::ComparePolicies) { // beside the row of panes it would leave a strip to each of them
+    if (m_layout == WindowLayout::ComparePolicies) { // a view beside the row would leave each pane a strip
         if (PanelDock* row = this->dock(ViewPlace::BelowPanes); row != dock) m_window.tabifyDockWidget(row, dock);
         QList<QDockWidget*> docks = {dock};
         QList<int> heights = {px(kReadableHeight + kTabs)};
