@@ -175,10 +175,10 @@ private slots:
         QCOMPARE(open.quantity("cache_bytes"), bytes);
         QCOMPARE(open.quantity("token_bytes"), bytes / static_cast<double>(loops.n));
         QCOMPARE(open.quantity("ungrouped_cache_bytes"), 4 * bytes);
-        const CaptureInfo& info = loops.request.capture->info(); // as the question states it
-        const std::string shape = fmt::format("{} layers, {} query heads that share {} KV heads, {} numbers a row",
-                                              info.numLayers, info.numQueryHeads, info.numKvHeads, info.headDim);
-        QVERIFY2(open.lesson.question.find(shape) != std::string::npos, shape.c_str());
+        const CaptureInfo& info = loops.request.capture->info(); // as the answer states it
+        const std::string shape = fmt::format("{} numbers, 2 bytes each, {} KV heads, {} layers", info.headDim,
+                                              info.numKvHeads, info.numLayers);
+        QVERIFY2(open.lesson.answer.find(shape) != std::string::npos, shape.c_str());
         double effective = 0;
         for (const std::int64_t q : loops.queryHeads())
             for (std::int64_t j = 0; j < loops.width(); ++j) {
