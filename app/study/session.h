@@ -54,6 +54,14 @@ struct ComparedCapture {
 enum class WindowLayout { ExploreHead, ComparePolicies, Teach, WholeModel };
 enum class ThemeChoice { System, Light, Dark };
 
+/// Where the window's docks are, in one layout and window size.
+struct DockPlaces {
+    std::string arrangement; ///< names layout and window size; empty: as the window has them
+    std::string state;       ///< Qt's, in Base64
+    bool byHand = false;     ///< separators were moved
+    friend bool operator==(const DockPlaces&, const DockPlaces&) = default;
+};
+
 /// How the session is displayed. Saved with it, but not undone, because undoing a parameter must not move the picture.
 struct LookState {
     std::map<std::string, Viewport::Range> ranges;         ///< view id -> pan and zoom; absent: fit
@@ -66,6 +74,7 @@ struct LookState {
     bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
     bool reducedMotion = false;               ///< steps change at once instead of gliding
+    DockPlaces docks;                         ///< when the session was saved
     std::string unknownKeys;                  ///< JSON object, as in SessionPane
     friend bool operator==(const LookState&, const LookState&) = default;
 };

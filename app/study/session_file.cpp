@@ -152,6 +152,8 @@ Json writeLook(const LookState& look) {
     json["strip_scroll"] = look.stripScroll;
     if (look.cursor) json["cursor"] = *look.cursor;
     json["ranges"] = writeRanges(look.ranges);
+    if (const DockPlaces& docks = look.docks; !docks.arrangement.empty())
+        json["docks"] = {{"arrangement", docks.arrangement}, {"state", docks.state}, {"by_hand", docks.byHand}};
     return json;
 }
 
@@ -206,6 +208,10 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.take("strip_scroll", look.stripScroll);
     reader.with("cursor", [&](const Json& v) { look.cursor = cursorOf(v); });
     reader.with("ranges", [&](const Json& v) { look.ranges = readRanges(v); });
+    reader.with("docks", [&](const Json& v) {
+        look.docks = {v.at("arrangement").get<std::string>(), v.at("state").get<std::string>(),
+                      v.at("by_hand").get<bool>()};
+    });
     look.unknownKeys = reader.rest();
     return look;
 }

@@ -71,6 +71,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     new LayerErrors(m_workbench, *m_notices, this);
     recallInterface();
     addDocks();
+    m_files->saveDocksFrom([this] { return m_docks->places(); });
     connect(m_docks, &DockLayout::maximisedChanged, this, &MainWindow::followMaximised);
     connect(m_docks, &DockLayout::arranged, this, &MainWindow::fitWidth); // Qt restores the rail, too
     m_steps = new StepDriver(m_workbench);
@@ -179,7 +180,10 @@ void MainWindow::followLook() {
     buildChrome();
     QTimer::singleShot(0, this, [this, sizes] {
         m_docks->resize(sizes);
-        QTimer::singleShot(0, this, [this] { setUpdatesEnabled(true); }); // behind the layouts of the resized docks
+        QTimer::singleShot(0, this, [this] { // behind the layouts of the resized docks
+            setUpdatesEnabled(true);
+            repaint(); // Qt counts a request from before, which came to nothing, as one that is still to come
+        });
     });
 }
 
@@ -313,6 +317,8 @@ void MainWindow::arrangeDocks() {
     const bool isAnswering = m_workbench.live() && !answers->isHidden();
     m_docks->arrange(m_workbench.session().layout,
                      m_workbench.session().panes.size() > 3 || m_workbench.second().isOpen());
+    if (const DockPlaces& docks = m_workbench.session().look.docks; std::exchange(m_docksOfFile, docks) != docks)
+        m_docks->restore(docks);
     if (isAnswering && answers->isHidden()) m_docks->bringToFront({"answers"}); // in other layouts, too
     if (wasHidden && m_hasSteps == false && m_workbench.session().layout == WindowLayout::Teach)
         steps->hide(); // the arrangement of another window size may show them

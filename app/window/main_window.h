@@ -115,6 +115,8 @@ private:
     void endPresentation();
     void startLessonModel(); ///< starts the open lesson's model and keeps the session's other settings
     void openLesson(int by); ///< the lesson `by` places after the open one, if there is one; 0: the first lesson
+    void turnLesson(int by); ///< the same; backwards to its end
+    void followTurn();
     void followTitle();
     void showHeads(const ViewCanvas& canvas); ///< the view for all heads of the layer
 
@@ -140,10 +142,12 @@ private:
     StatusLine* m_status = nullptr;
     StepDriver* m_steps = nullptr;
     std::vector<LessonFile> m_lessons;
+    DockPlaces m_docksOfFile; ///< of the session that was opened last
     bool m_shown = false, m_arrangesSoon = false;
     double m_scaleAsked = 1;
     QSize m_ownSize, m_grownTo; ///< the window's size before and after a larger scale enlarged it
     LessonProgress m_progress;
+    std::ptrdiff_t m_turnedBackTo = -1;       ///< the lesson that will be shown from its end; -1: none
     std::vector<std::string> m_wantedInFront; ///< docks to raise for an opened lesson or its stop
     std::vector<QString> m_ofLesson;          ///< docks that a lesson opened, to be hidden again after it
     std::optional<bool> m_hasSteps;           ///< of the open lesson; empty at first, when docks are as remembered

@@ -252,7 +252,20 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
 
 void MainWindow::stepLesson(int by) {
     if (m_presenter) return m_presenter->step(by);
-    if (!m_lessonPanel->stepStop(by)) openLesson(by);
+    if (!m_lessonPanel->step(by)) turnLesson(by);
+}
+
+void MainWindow::turnLesson(int by) {
+    const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
+    m_turnedBackTo = by < 0 && here ? here - m_lessons.data() + by : -1;
+    openLesson(by);
+}
+
+void MainWindow::followTurn() {
+    const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
+    const auto turned = std::exchange(m_turnedBackTo, -1);
+    if (turned < 0 || !here || here - m_lessons.data() != turned) return;
+    QTimer::singleShot(0, this, [this] { m_presenter ? m_presenter->goToLast() : m_lessonPanel->goToLast(); });
 }
 
 void MainWindow::openLesson(int by) {

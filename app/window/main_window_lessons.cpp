@@ -39,6 +39,7 @@ void MainWindow::fillLessons() {
         m_wantedInFront = opened.views; // raised once the docks of the layout are arranged
         m_wantedInFront.emplace_back("lesson");
         arrangeDocksSoon();
+        followTurn();
     });
     connect(lesson, &LessonPanel::viewsWanted, this, [this](const std::vector<std::string>& views) {
         m_wantedInFront = views;

@@ -54,7 +54,8 @@ void MainWindow::showPresenter() {
     discard(m_presenter);
     m_presenter = new Presenter(m_workbench, *m_steps, m_text, m_lessons, m_progress, m_before->current, this);
     m_lessonPanel = m_presenter->lesson();
-    connect(m_presenter, &Presenter::lessonWanted, this, &MainWindow::openLesson);
+    connect(m_presenter, &Presenter::lessonWanted, this, &MainWindow::turnLesson);
+    connect(m_lessonPanel, &LessonPanel::opened, this, &MainWindow::followTurn);
     connect(m_lessonPanel, &LessonPanel::modelWanted, this, &MainWindow::startLessonModel);
     m_presenter->setGeometry(rect());
     m_presenter->show();

@@ -59,7 +59,7 @@ void Presenter::follow() {
     m_side->setVisible(lesson.has_value());
     if (lesson) {
         if (m_lesson->part() < 0) m_lesson->present();
-        showViews(lesson->views);
+        showViews(m_lesson->viewsOfPart());
     } else {
         showPictures({m_current});
     }
@@ -129,6 +129,11 @@ void Presenter::step(int by) {
         return;
     }
     m_lesson->showPart(next);
+    fitText();
+}
+
+void Presenter::goToLast() {
+    m_lesson->goToLast();
     fitText();
 }
 

@@ -34,6 +34,7 @@ public:
     LessonPanel* lesson() const { return m_lesson; }
     /// Goes to the next (1) or the previous (-1) part of the lesson; past its ends, to the next or the previous lesson.
     void step(int by);
+    void goToLast(); ///< the lesson's last part
 
     /// With this scale the smallest type of the interface, the tick labels, is 2.5 % of the window's height.
     static double scaleFor(QSize window) { return window.height() / 400.0; }

@@ -396,16 +396,15 @@ void Workbench::markOpened(bool perQueryHead, int layer, int head) {
     if (m_opened.of(perQueryHead).emplace(layer, head).second) emit focusChanged();
 }
 
-void Workbench::withhold(const std::vector<std::string>& views, const std::vector<std::string>& pictures) {
-    const std::vector<std::string> before = std::exchange(m_withheld, views),
-                                   covered = std::exchange(m_withheldPictures, pictures);
-    if (before == views && covered == pictures) return;
+void Workbench::withhold(const std::vector<std::string>& views, bool pictures) {
+    const std::vector<std::string> before = std::exchange(m_withheld, views);
+    if (std::exchange(m_withholdsPictures, pictures) == pictures && before == views) return;
     for (const auto* changed : {&before, &views})
         for (const std::string& view : *changed) emit dataChanged(QString::fromStdString(view));
 }
 
 bool Workbench::isWithheld(const View& view, bool picture) const {
-    return std::ranges::count(picture ? m_withheldPictures : m_withheld, view.card().id) > 0;
+    return (!picture || m_withholdsPictures) && std::ranges::count(m_withheld, view.card().id) > 0;
 }
 
 void Workbench::setBrushing(bool brushing) {

@@ -102,8 +102,9 @@ public:
     bool brushing() const { return m_brushing; }
     const OpenedHeads& opened() const { return m_opened; } ///< ViewInput::opened, of the open capture
     void markOpened(bool perQueryHead, int layer, int head);
-    /// Views whose findings give a lesson's answer away, and whose `pictures` do, are not shown.
-    void withhold(const std::vector<std::string>& views, const std::vector<std::string>& pictures = {});
+    /// The findings of these views give a lesson's answer away and are not shown; nor are their pictures, if
+    /// `pictures`.
+    void withhold(const std::vector<std::string>& views, bool pictures = false);
     bool isWithheld(const View& view, bool picture = false) const;
     const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); } ///< null: not yet
 
@@ -152,7 +153,8 @@ private:
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
     OpenedHeads m_opened;
-    std::vector<std::string> m_withheld, m_withheldPictures;
+    std::vector<std::string> m_withheld;
+    bool m_withholdsPictures = false;
     Scheduler m_scheduler, m_writers, m_engineScheduler; ///< for the open capture; for any; to open an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;

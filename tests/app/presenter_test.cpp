@@ -3,6 +3,7 @@
 #include "app/window/actions/window_actions.h"
 #include "app/window/presenter.h"
 #include "tests/app/classroom.h"
+#include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
@@ -152,6 +153,42 @@ private slots:
         open.press(Qt::Key_Escape);
         QVERIFY(!open.presenter());
         QTRY_VERIFY(!open.dock("leverage")->visibleRegion().isEmpty());
+    }
+
+    // The question is asked without the pictures that answer it; before and after it they are there.
+    void picturesAreHiddenWhileTheQuestionIsAsked() {
+        Lecture open({1280, 720});
+        open.openLesson(15);
+        open.start();
+        const auto isHidden = [&] {
+            const Scene& scene = open.pictures().back()->canvas()->scene();
+            return scene_checks::hasTextFrom(scene, "Predict first") && scene.items.size() < 4;
+        };
+        const auto isDrawn = [&] {
+            return open.pictures().size() == 2 && open.pictures().back()->canvas()->scene().items.size() > 10;
+        };
+        QTRY_VERIFY_WITH_TIMEOUT(isDrawn(), 60'000);
+        for (int stop = 1; stop <= 4; ++stop) open.press(Qt::Key_PageDown);
+        QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
+        open.press(Qt::Key_PageDown);
+        QTRY_VERIFY(open.pictures().size() == 2 && isHidden());
+        open.press(Qt::Key_PageDown);
+        QTRY_VERIFY_WITH_TIMEOUT(isDrawn() && !isHidden(), 60'000);
+        open.press(Qt::Key_PageUp);
+        QTRY_VERIFY(isHidden());
+        open.press(Qt::Key_P); // back in the window, where the reader plays with them
+        QTRY_VERIFY(!open.dock("error_difference")->visibleRegion().isEmpty());
+        auto* canvas = open.dock("error_difference")->findChild<CanvasWidget*>();
+        QTRY_VERIFY(canvas->scene().items.size() > 10);
+    }
+
+    void itBeginsWithTheViewsOfTheStop() {
+        Lecture open({1280, 720});
+        open.openLesson(5);           // whose first stops are about the profile alone
+        open.press(Qt::Key_PageDown); // to the second stop: the lesson begins at the first
+        open.start();
+        QCOMPARE(open.part(), 2);
+        QTRY_COMPARE(open.pictures().size(), std::size_t{1});
     }
 
     void spacePlaysTheSteps() {

@@ -60,6 +60,7 @@ private slots:
             }
             session.look.theme = ThemeChoice::Dark;
             session.look.scale = 1.25;
+            session.look.docks = {"explore-wide", "AAAA/w==", seed % 2 == 0};
             session.look.headMeasure = seed % 2 ? "entropy" : "cos_means";
             session.layout = WindowLayout::ExploreHead;
             session.cut = "last:256";
@@ -78,6 +79,7 @@ private slots:
         session.panes[0].policy = PolicySpec::parse("keydiff");
         session.panes[1].recordedPath = path("list.json");
         session.look.cursor = 3;
+        session.look.docks.arrangement = "teach-normal";
         session.compared.path = path("other.h5");
         session.lesson = "{}";
         writeSession(path("all.kvscope"), session);

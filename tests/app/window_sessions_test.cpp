@@ -5,6 +5,7 @@
 #include "app/study/session_file.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/window_actions.h"
+#include "app/window/panels/lesson_question.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
@@ -159,8 +160,20 @@ private slots:
             QVERIFY(!stop || open.window.findChild<QLabel*>("lessonPlace")->text() ==
                                  QString("LOOK AT: STOP %1 OF 6").arg(stop));
         }
-        for (int i = 0; i < 5; ++i) QTest::keyClick(&open.window, Qt::Key_PageDown);
+        for (int i = 0; i < 5; ++i) QTest::keyClick(&open.window, Qt::Key_PageDown); // four stops, the question
+        QCOMPARE(number(), 7);
+        const auto* question = open.window.findChild<LessonQuestion*>();
+        const auto isInSight = [&] { return question->visibleRegion().boundingRect().height() == question->height(); };
+        QTRY_VERIFY(isInSight());
+        QTest::keyClick(&open.window, Qt::Key_PageDown);
         QTRY_COMPARE(number(), 8);
+        QTest::keyClick(&open.window, Qt::Key_PageUp);
+        QTRY_COMPARE(number(), 7); // at its end
+        QTRY_VERIFY(open.window.findChild<LessonQuestion*>() != nullptr);
+        question = open.window.findChild<LessonQuestion*>();
+        QTRY_VERIFY(isInSight());
+        QTest::keyClick(&open.window, Qt::Key_PageUp);
+        QCOMPARE(open.window.findChild<QLabel*>("lessonPlace")->text(), QString("LOOK AT: STOP 6 OF 6"));
     }
 
     void theNextWindowLooksLikeTheLast() {

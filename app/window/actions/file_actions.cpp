@@ -160,7 +160,9 @@ bool FileActions::mayClose() {
     box.button(QMessageBox::Discard)->setText(tr("Close without saving"));
     const int answer = box.exec();
     if (answer != QMessageBox::Save) return answer == QMessageBox::Discard;
-    return std::ranges::all_of(unsaved, [this](const auto& one) { return write(one.first, one.second); });
+    return std::ranges::all_of(unsaved, [this](const auto& one) {
+        return write(one.first, one.first == m_workbench.history().file() ? withDocks(one.second) : one.second);
+    });
 }
 
 void FileActions::closeCapture() {
@@ -272,6 +274,11 @@ bool FileActions::save() { return sessionPath().isEmpty() ? saveAs() : saveTo(se
 
 QString FileActions::sessionPath() const { return fromUtf8(m_workbench.history().file()); }
 
+Session FileActions::withDocks(Session session) const {
+    if (m_docks) session.look.docks = m_docks();
+    return session;
+}
+
 bool FileActions::write(const std::string& path, const Session& session) {
     try {
         writeAside(m_window, fromUtf8(path), [path, session] { writeSession(path, session); });
@@ -287,7 +294,7 @@ bool FileActions::saveTo(const QString& path) {
         report(tr("%1 is a lesson of the program and is not overwritten: choose another name.").arg(path));
         return false;
     }
-    if (!write(path.toStdString(), m_workbench.session())) return false;
+    if (!write(path.toStdString(), withDocks(m_workbench.session()))) return false;
     m_workbench.markSaved(path.toStdString());
     remember(path);
     return true;

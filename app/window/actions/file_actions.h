@@ -27,6 +27,8 @@ class FileActions : public QObject {
 public:
     FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
 
+    void saveDocksFrom(std::function<DockPlaces()> docks) { m_docks = std::move(docks); }
+
     /// A session with a lesson is opened without its file: the program never writes it, Save asks for another name.
     void open(const QString& path);
     /// Compares the open capture with this one. Without an open capture, or if the path is no capture, opens the path.
@@ -56,6 +58,7 @@ private:
     void openSession(const QString& path);
     void offerToLocate(const QString& path, Session session); ///< a session whose capture is gone
     void sayCarried(const std::vector<std::string>& adapted);
+    Session withDocks(Session session) const; ///< which the window has now
     bool saveTo(const QString& path);
     bool write(const std::string& path, const Session& session); ///< false: a notice says why not
     void addRecorded(const QString& path);
@@ -73,6 +76,7 @@ private:
     Workbench& m_workbench;
     NoticeStrip& m_notices;
     QWidget* m_window;
+    std::function<DockPlaces()> m_docks;
     QFileSystemWatcher m_watcher;
     QString m_changed;                                      ///< the file that has changed on disk last
     std::map<QString, std::pair<QDateTime, qint64>> m_told; ///< time and size of open files when opened or last told

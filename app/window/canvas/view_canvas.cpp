@@ -146,11 +146,11 @@ void ViewCanvas::setBesideOthers(bool beside) {
 
 Scene ViewCanvas::sceneFor(double width, double height) {
     const DrawnView shown = drawn();
+    m_isCovered = m_workbench.isWithheld(m_view, true);
     const double offered = m_offer->room() / appearance().scale;
     const Viewport viewport = viewportFor(width, std::max(1.0, height - offered));
-    Scene scene = m_workbench.isWithheld(m_view, true)
-                      ? emptyScene("Predict first: the lesson asks what this picture shows", viewport)
-                      : m_view.buildScene(shown.input, shown.options, viewport);
+    Scene scene = m_isCovered ? emptyScene("Predict first: the lesson asks what this picture shows", viewport)
+                              : m_view.buildScene(shown.input, shown.options, viewport);
     scene.height = height;
     m_pictured = std::make_unique<Pictured>(shown.input, shown.options, viewport.range, viewport.scroll);
     return scene;
@@ -208,9 +208,8 @@ void ViewCanvas::dataChanged(const QString& viewId) {
     followLock();
     if (viewId != fromUtf8(m_view.card().id)) return;
     DataState now = m_workbench.viewInput(m_view).data;
-    const bool covered = m_workbench.isWithheld(m_view, true);
     const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error &&
-                      std::exchange(m_isCovered, covered) == covered;
+                      m_workbench.isWithheld(m_view, true) == m_isCovered;
     m_seen = std::move(now);
     if (!same) m_canvas->invalidate(); // progress alone does not change the picture
     refreshSoon();

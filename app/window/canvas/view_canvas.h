@@ -126,7 +126,7 @@ private:
     bool m_isRefreshQueued = false;
     std::string m_range;      ///< the colour range shared with another capture, as drawn
     DataState m_seen;         ///< as of the last change of the view's data
-    bool m_isCovered = false; ///< a lesson withholds the picture
+    bool m_isCovered = false; ///< drawn without its picture, which a lesson withholds
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;

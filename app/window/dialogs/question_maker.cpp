@@ -60,7 +60,8 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
       m_answer(textField("makerAnswer", tr("What the answer explains. {value} stands for the number"), this)),
       m_quantity(named("makerQuantity", new ChoiceBox(this))), m_pane(named("makerPane", new ChoiceBox(this))),
       m_bounds(named("makerBounds", new QLineEdit(this))),
-      m_withhold(new QCheckBox(tr("Hide findings, and pictures before their stops, until the answer is shown"), this)),
+      m_withhold(new QCheckBox(
+          tr("Hide findings until the answer is shown; to an audience, pictures while the question is asked"), this)),
       m_now(named("makerNow", wrappedLabel({}, "fact", this))) {
     m_quantity->setAccessibleName(tr("The number that decides"));
     m_quantity->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);

@@ -3,6 +3,7 @@
 
 #include "app/study/session.h"
 #include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 
 #include <QApplication>
@@ -88,8 +89,9 @@ bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
         m_byHand = true;
         holdOthers(static_cast<QMouseEvent*>(event)->position().toPoint(),
                    cursor == Qt::SplitHCursor ? Qt::Horizontal : Qt::Vertical);
-    } else if (event->type() == QEvent::MouseButtonRelease) {
+    } else if (event->type() == QEvent::MouseButtonRelease && !m_held.empty()) {
         letGo();
+        keepSoon();
     }
     return QObject::eventFilter(watched, event);
 }
@@ -98,6 +100,9 @@ PanelDock* DockLayout::add(const QString& id, const QString& title) {
     auto* dock = new PanelDock(id, title, &m_window);
     m_docks.push_back(dock);
     connect(dock, &PanelDock::maximiseWanted, this, [this, dock] { maximise(dock); });
+    for (const auto changed : {&QDockWidget::topLevelChanged, &QDockWidget::visibilityChanged})
+        connect(dock, changed, this, &DockLayout::keepSoon);
+    connect(dock, &QDockWidget::dockLocationChanged, this, &DockLayout::keepSoon);
     connect(dock->toggleViewAction(), &QAction::toggled, this, [this, dock] {
         if (m_maximised != dock || !dock->isHidden()) return; // else it was closed while it had the whole window
         QTimer::singleShot(0, this, [this, dock] {
@@ -113,8 +118,8 @@ PanelDock* DockLayout::dock(const QString& id) const {
     return found == m_docks.end() ? nullptr : *found;
 }
 
-QString DockLayout::settingsKey() const {
-    return QString("docks/%1-%2%3").arg(wordOf(m_layout), wordOf(m_size), m_short ? "-short" : "");
+QString DockLayout::arrangementName() const {
+    return QString("%1-%2%3").arg(wordOf(m_layout), wordOf(m_size), m_short ? "-short" : "");
 }
 
 void DockLayout::arrange(WindowLayout layout, bool twoRows) {
@@ -135,12 +140,46 @@ void DockLayout::arrange(WindowLayout layout, bool twoRows) {
     // The default first, so that docks missing from the settings have a place.
     m_byHand = false;
     arrangeByDefault();
-    m_byHand = QSettings().value(settingsKey() + kByHand).toBool();
-    if (m_window.restoreState(QSettings().value(settingsKey()).toByteArray(), kStateVersion))
-        m_inFront.clear(); // restored tabs keep their order
+    restore(QSettings().value(settingsKey()).toByteArray(), QSettings().value(settingsKey() + kByHand).toBool());
+}
+
+void DockLayout::restore(const QByteArray& state, bool byHand) {
+    m_byHand = byHand;
+    if (m_window.restoreState(state, kStateVersion)) m_inFront.clear(); // restored tabs keep their order
     emit arranged();
     shareSpace();
     foldToFit();
+    if (!byHand) return;
+    // Again when the panes have their new places: until then they may need more room than the arrangement leaves them.
+    QTimer::singleShot(0, this, [this, state, name = arrangementName()] {
+        if (name == arrangementName() && !m_maximised && m_window.restoreState(state, kStateVersion)) keepSoon();
+    });
+}
+
+void DockLayout::restore(const DockPlaces& places) {
+    if (fromUtf8(places.arrangement) != arrangementName()) return;
+    giveBack();
+    restore(QByteArray::fromBase64(QByteArray::fromStdString(places.state)), places.byHand);
+}
+
+DockPlaces DockLayout::places() const {
+    return {arrangementName().toStdString(), state().toBase64().toStdString(), m_byHand};
+}
+
+void DockLayout::keepSoon() {
+    if (std::exchange(m_keepsSoon, true)) return;
+    QTimer::singleShot(0, this, [this] {
+        m_keepsSoon = false;
+        if (m_maximised) return;
+        m_asLeft = m_window.saveState(kStateVersion);
+        m_leftAt = m_window.size();
+    });
+}
+
+/// When another layout is chosen, its panes come before its docks, and Qt has squeezed the docks of the present one.
+QByteArray DockLayout::state() const {
+    if (m_maximised) return m_before;
+    return m_byHand && m_leftAt == m_window.size() ? m_asLeft : m_window.saveState(kStateVersion);
 }
 
 void DockLayout::foldToFit() {
@@ -151,7 +190,7 @@ void DockLayout::foldToFit() {
 void DockLayout::remember() {
     if (!m_arranged) return;
     giveBack();
-    QSettings().setValue(settingsKey(), m_window.saveState(kStateVersion));
+    QSettings().setValue(settingsKey(), state());
     QSettings().setValue(settingsKey() + kByHand, m_byHand);
 }
 
@@ -263,7 +302,7 @@ void DockLayout::maximise(PanelDock* dock) {
         if (!dock) return;
     }
     if (dock && dock->isFloating()) return dock->fillScreen();
-    m_before = m_window.saveState();
+    m_before = m_window.saveState(kStateVersion);
     m_sizesBefore = sizes();
     m_maximised = dock;
     for (PanelDock* other : m_docks)
@@ -279,7 +318,7 @@ bool DockLayout::giveBack() {
     const QPointer<QWidget> focused = QApplication::focusWidget();
     m_maximised.reset();
     emit maximisedChanged(); // shows the panes again before the arrangement is restored
-    m_window.restoreState(m_before);
+    m_window.restoreState(m_before, kStateVersion);
     const QSize before = m_shared;
     arrange(m_layout, m_twoRows); // the window may have another size now
     const auto give = [this, focused, sizes = m_shared == before ? m_sizesBefore : Sizes()] {
@@ -305,6 +344,25 @@ void DockLayout::markActive(QWidget* before, QWidget* now) {
         header->setProperty("active", dock == dockOf(now));
         repolish(header);
     }
+    if (before && now && before->window() == &m_window && now->window() == &m_window) keepFocus(before, now);
+}
+
+void DockLayout::keepFocus(QWidget* before, QWidget* now) {
+    const auto hasIt = [this](const QWidget* one) { return one && one->isVisibleTo(&m_window) && one->isEnabled(); };
+    if (hasIt(before)) return; // the user moved the focus
+    m_hidTo = now;
+    if (std::exchange(m_keepsFocus, true)) return; // the next tab stop was hidden, too
+    const auto keep = [this, hasIt, before = QPointer(before), dock = QPointer(dockOf(before))] {
+        m_keepsFocus = false;
+        if (QApplication::focusWidget() != m_hidTo) return;
+        QWidget* place = dock && !dock->visibleRegion().isEmpty() ? dock->widget() : nullptr;
+        if (PanelDock* view = place || hasIt(m_window.centralWidget()) ? nullptr : roomiestView(nullptr))
+            place = view->widget();
+        QWidget* to = hasIt(before) ? before.data() : firstStop(place);
+        (to ? to : m_window.centralWidget())->setFocus(Qt::OtherFocusReason);
+    };
+    // Docks that change places are hidden meanwhile, and new widgets that have been given the focus are shown later.
+    QTimer::singleShot(0, this, [this, keep] { QTimer::singleShot(0, this, keep); });
 }
 
 void DockLayout::holdOthers(const QPoint& separator, Qt::Orientation direction) {

@@ -5,6 +5,7 @@
 #include "views/view.h"
 
 #include <QObject>
+#include <QPointer>
 #include <QSizeF>
 
 #include <optional>
@@ -17,6 +18,7 @@ class QMainWindow;
 namespace kvscope {
 
 enum class WindowLayout; // app/study/session.h
+struct DockPlaces;       // app/study/session.h
 
 /// The docks of the window and their places. Each layout has an arrangement per window size: the user's last one (from
 /// the settings), else the default.
@@ -34,8 +36,10 @@ public:
     /// Saves the current arrangement and switches to the one for layout and window size. An arrangement whose
     /// separators the user has not moved distributes the space again when the window is resized. `twoRows`: of panes.
     void arrange(WindowLayout layout, bool twoRows);
-    void remember(); ///< saves the shown arrangement in the settings
-    void reset();    ///< back to the default of the arrangement shown
+    void remember();                        ///< saves the shown arrangement in the settings
+    void reset();                           ///< back to the default of the arrangement shown
+    DockPlaces places() const;              ///< of the shown arrangement
+    void restore(const DockPlaces& places); ///< unless they are those of another arrangement
     /// Visible docks with their sizes in logical pixels. New contents request other sizes; whoever replaces contents
     /// restores these sizes after the layout.
     using Sizes = std::vector<std::pair<PanelDock*, QSizeF>>;
@@ -66,7 +70,13 @@ signals:
 
 private:
     static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt includes in the docks' height
-    QString settingsKey() const;
+    QString arrangementName() const;
+    QString settingsKey() const { return "docks/" + arrangementName(); }
+    QByteArray state() const;
+    void restore(const QByteArray& state, bool byHand);
+    void keepSoon();
+    /// Qt gives the focus of a widget that is hidden or disabled to the next tab stop, wherever that is.
+    void keepFocus(QWidget* before, QWidget* now);
     void present(PanelDock* dock);
     void placeToRead(PanelDock* dock);
     PanelDock* roomiestView(const PanelDock* but) const; ///< the largest view that is readable; null: none
@@ -110,6 +120,11 @@ private:
         QSize least, most;
     };
     std::vector<Held> m_held;
+    QByteArray m_asLeft; ///< the arrangement after its last change by the user
+    QSize m_leftAt;      ///< the window's size then
+    bool m_keepsSoon = false;
+    bool m_keepsFocus = false;
+    QPointer<QWidget> m_hidTo;             ///< what Qt has given the focus of a hidden widget to
     std::optional<PanelDock*> m_maximised; ///< null: the panes
     QByteArray m_before;                   ///< the arrangement that a maximised dock gives back
     Sizes m_sizesBefore;                   ///< exact sizes: Qt's state also gives room to hidden docks

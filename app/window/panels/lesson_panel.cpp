@@ -14,6 +14,7 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvscope {
 
@@ -53,6 +54,10 @@ LessonPanel::LessonPanel(Workbench& workbench, const std::vector<LessonFile>& le
     refresh();
 }
 
+LessonPanel::~LessonPanel() {
+    if (m_question) m_question->setAlone(false);
+}
+
 void LessonPanel::refresh(bool isAfresh) {
     const std::string& source = m_workbench.session().lesson;
     const bool isNew = isAfresh || source != m_progress.lesson;
@@ -77,6 +82,7 @@ void LessonPanel::refresh(bool isAfresh) {
 }
 
 void LessonPanel::clear() {
+    if (m_question) m_question->setAlone(false);
     m_stops.clear();
     m_introduction.clear();
     m_ways.clear();
@@ -161,9 +167,7 @@ void LessonPanel::buildQuestion() {
     m_body->layout()->addWidget(m_question);
     connect(m_question, &LessonQuestion::answered, this, [this] {
         want(m_lesson->answeredViews);
-        // Queued, because the answer has its height only after this event.
-        QMetaObject::invokeMethod(
-            m_question, [this] { showInSight(m_question->findChild<QWidget*>("lessonAnswer")); }, Qt::QueuedConnection);
+        bringInSight(m_question->findChild<QWidget*>("lessonAnswer"));
         emit answered();
     });
 }
@@ -195,6 +199,16 @@ void LessonPanel::buildWays() {
     column->addWidget(leave);
 }
 
+void LessonPanel::goTo(int part) {
+    const int stops = static_cast<int>(m_stops.size());
+    if (part > 0 && part <= stops) return goToStop(static_cast<std::size_t>(part - 1));
+    const bool isQuestion = part > stops;
+    m_progress.visited = part - 1;
+    m_workbench.change([&](Session& s) { applySetting(s, isQuestion ? m_lesson->asked : m_lesson->start); },
+                       tr("Lesson step"));
+    want(m_lesson->views);
+}
+
 void LessonPanel::goToStop(std::size_t stop) {
     const LessonStop& to = m_lesson->stops[stop];
     m_stop = stop;
@@ -209,19 +223,34 @@ void LessonPanel::want(const std::vector<std::string>& views) {
     if (!views.empty()) emit viewsWanted(views);
 }
 
-bool LessonPanel::stepStop(int by) {
-    if (!m_lesson || m_stops.empty()) return false;
-    const bool startsAtStop = m_progress.visited < 0 && m_stop < m_stops.size();
-    const int next = (startsAtStop ? static_cast<int>(m_stop) : m_progress.visited) + by;
-    if (next < 0 || next >= static_cast<int>(m_stops.size())) return false;
-    goToStop(static_cast<std::size_t>(next));
+bool LessonPanel::step(int by) {
+    if (!m_lesson) return false;
+    const bool startsAtStop = by > 0 && m_progress.visited < 0 && m_stop < m_stops.size();
+    const int next = (startsAtStop ? static_cast<int>(m_stop) : m_progress.visited) + 1 + by;
+    if (next < 0 || next > lastPart()) return false;
+    goTo(next);
+    if (next == 0) scrollToTop();
+    if (next > static_cast<int>(m_stops.size())) bringInSight(m_question);
     return true;
+}
+
+void LessonPanel::goToLast() {
+    if (m_part >= 0) return showPart(parts() - 1);
+    goTo(lastPart());
+    bringInSight(m_question ? static_cast<QWidget*>(m_question) : m_stops.empty() ? nullptr : m_stops.back());
 }
 
 void LessonPanel::present() {
     const int stops = static_cast<int>(m_stops.size());
-    m_part = m_progress.asked ? stops + 2 : m_stop < m_stops.size() ? m_progress.visited + 1 : 0;
+    const bool isThere = m_stop < m_stops.size() || m_progress.visited == stops;
+    m_part = m_progress.asked ? stops + 2 : isThere ? m_progress.visited + 1 : 0;
     followPart();
+}
+
+std::vector<std::string> LessonPanel::viewsOfPart() const {
+    const bool isStop = m_part > 0 && m_part <= static_cast<int>(m_stops.size());
+    const auto& views = isStop ? m_lesson->stops[static_cast<std::size_t>(m_part - 1)].views : m_lesson->views;
+    return views.empty() ? m_lesson->views : views;
 }
 
 int LessonPanel::heightFor(int width) const {
@@ -234,20 +263,10 @@ int LessonPanel::leastWidth() const { return m_body->layout()->totalMinimumSize(
 
 void LessonPanel::showPart(int part) {
     m_part = part;
-    const int stops = static_cast<int>(m_stops.size());
-    if (part == 0) {
-        m_workbench.change([this](Session& s) { applySetting(s, m_lesson->start); }, tr("Lesson step"));
-        m_progress.visited = -1;
-        want(m_lesson->views);
-    } else if (part > 0 && part <= stops) {
-        goToStop(static_cast<std::size_t>(part - 1));
-    } else if (part == stops + 1) {
-        m_workbench.change([this](Session& s) { applySetting(s, m_lesson->asked); }, tr("Lesson step"));
-        m_question->hideAnswer();
-        want(m_lesson->views);
-    } else if (part == stops + 2) {
-        m_question->ask();
-    }
+    const int question = static_cast<int>(m_stops.size()) + 1;
+    if (part <= question) goTo(part);
+    if (part == question) m_question->hideAnswer();
+    if (part > question) m_question->ask();
     followPart();
     scrollToTop();
 }
@@ -264,11 +283,25 @@ void LessonPanel::followPart() {
         m_stops[static_cast<std::size_t>(stop)]->setVisible(all || m_part == stop + 1);
     if (!m_question) return;
     m_question->setVisible(all || m_part > stops);
+    m_question->setAlone(m_part == stops + 1);
     m_question->setChoicesVisible(m_part != stops + 2); // the answer takes their room
+}
+
+/// What has just got a text or a place has its height only after the panel is laid out again.
+void LessonPanel::bringInSight(QWidget* part) {
+    m_toSee = part;
+    QMetaObject::invokeMethod(
+        this, [this] { showInSight(m_toSee); }, Qt::QueuedConnection);
+}
+
+void LessonPanel::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    showInSight(std::exchange(m_toSee, nullptr));
 }
 
 /// The scroll area of the dock contains the panel.
 void LessonPanel::showInSight(QWidget* part) {
+    if (!part) return;
     for (QWidget* above = parentWidget(); above; above = above->parentWidget())
         if (auto* area = qobject_cast<QScrollArea*>(above)) area->ensureWidgetVisible(part, 0, px(12));
 }

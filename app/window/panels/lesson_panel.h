@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QPointer>
 #include <QWidget>
 
 #include "app/lessons/lesson.h"
@@ -22,18 +23,24 @@ class LessonPanel : public QWidget {
 public:
     LessonPanel(Workbench& workbench, const std::vector<LessonFile>& lessons, LessonProgress& progress,
                 QWidget* parent = nullptr);
+    ~LessonPanel() override;
 
     const std::optional<Lesson>& lesson() const { return m_lesson; }
-    /// Goes to the next stop, or the one before; false at the ends and without a lesson.
-    bool stepStop(int by);
+    /// Goes on (1) or back (-1) among start, stops and question; false at the ends and without a lesson.
+    bool step(int by);
+    void goToLast(); ///< the last of these; of the parts, if one is shown at a time
 
     /// For a lecture, a lesson has parts, shown one at a time: the text, every stop, the question, its answer.
     int parts() const { return m_lesson ? 1 + static_cast<int>(m_stops.size()) + (m_question ? 2 : 0) : 0; }
     void present();                     ///< shows the part that the reader has come to
     int part() const { return m_part; } ///< -1: all of them
+    std::vector<std::string> viewsOfPart() const;
     void showPart(int part);
     int heightFor(int width) const; ///< of what is shown, in the type that is set now
     int leastWidth() const;         ///< the same; valid after heightFor
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
 
 signals:
     void answered();
@@ -50,10 +57,13 @@ private:
     void buildStops();
     void buildQuestion();
     void buildWays();
+    int lastPart() const { return static_cast<int>(m_stops.size()) + (m_question ? 1 : 0); } ///< but the answer
+    void goTo(int part);
     void goToStop(std::size_t stop);
     void followStops();
     void followPart();
     void want(const std::vector<std::string>& views);
+    void bringInSight(QWidget* part);
     void showInSight(QWidget* part);
     void scrollToTop();
 
@@ -71,6 +81,7 @@ private:
     QWidget* m_model = nullptr;           ///< the row that starts the model; null in a lesson without one
     QWidget* m_try = nullptr;             ///< the parameters to play with
     QLabel* m_place = nullptr;            ///< "stop 2 of 5"
+    QPointer<QWidget> m_toSee;            ///< once the panel is laid out again; null: nothing
 };
 
 } // namespace kvscope

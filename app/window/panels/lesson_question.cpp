@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvscope {
 
@@ -44,6 +45,7 @@ LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, Lesso
     m_show->setToolTip(tr("Choose first. The answer is computed from what is shown."));
     m_answer->setTextInteractionFlags(Qt::TextSelectableByMouse);
     for (QWidget* part : std::initializer_list<QWidget*>{m_show, m_verdict, m_answer}) column->addWidget(part);
+    setTabOrder(m_choices->buttons().back(), m_show);
     connect(m_choices, &QButtonGroup::idClicked, this, [this](int choice) {
         m_progress.predicted = choice;
         m_show->setEnabled(true);
@@ -57,16 +59,10 @@ LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, Lesso
 }
 
 void LessonQuestion::withhold() const {
-    if (m_progress.asked) return m_workbench.withhold({});
-    const auto isAmong = [](const std::vector<std::string>& views, const std::string& view) {
-        return std::ranges::find(views, view) != views.end();
-    };
-    std::vector<std::string> pictures; // that a stop shows, and not this one
-    for (const std::string& view : m_lesson.withheld)
-        if (!isAmong(m_shown, view) &&
-            std::ranges::any_of(m_lesson.stops, [&](const LessonStop& stop) { return isAmong(stop.views, view); }))
-            pictures.push_back(view);
-    m_workbench.withhold(m_lesson.withheld, pictures);
+    if (m_progress.asked)
+        m_workbench.withhold({});
+    else
+        m_workbench.withhold(m_lesson.withheld, m_isAlone);
 }
 
 void LessonQuestion::addChoices() {
@@ -114,6 +110,10 @@ void LessonQuestion::hideAnswer() {
     withhold();
 }
 
+void LessonQuestion::setAlone(bool alone) {
+    if (std::exchange(m_isAlone, alone) != alone) withhold();
+}
+
 void LessonQuestion::setChoicesVisible(bool visible) {
     m_predict->setVisible(visible);
     for (QAbstractButton* choice : m_choices->buttons()) choice->setVisible(visible);
@@ -121,8 +121,6 @@ void LessonQuestion::setChoicesVisible(bool visible) {
 
 void LessonQuestion::follow(const LessonStop* stop) {
     m_atStop = stop != nullptr;
-    m_shown = stop ? stop->views : std::vector<std::string>();
-    if (!m_progress.asked) withhold();
     const auto request = m_workbench.request();
     if (!m_askedKey.empty() && request && keyOf(*request) != m_askedKey) compute();
 }

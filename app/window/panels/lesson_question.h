@@ -20,8 +20,8 @@ struct LessonProgress {
 };
 
 /// The question of a lesson. The answer is computed from the current panes when it is asked for, and again when they
-/// change; until then the findings that give it away are withheld, and their pictures except at the stops that show
-/// them.
+/// change; until then the findings that give it away are withheld, and their pictures while the question is asked
+/// alone.
 class LessonQuestion : public QWidget {
     Q_OBJECT
 
@@ -32,6 +32,7 @@ public:
     void ask();
     void hideAnswer();
     void setChoicesVisible(bool visible); ///< with the heading above them
+    void setAlone(bool alone);            ///< asked by a lecturer, without the stops whose pictures give it away
     /// Asks again when what is shown has changed. `stop`: the one of the lesson that the session is at; null: none.
     void follow(const LessonStop* stop);
 
@@ -53,8 +54,7 @@ private:
     const Lesson m_lesson;
     LessonProgress& m_progress;
     std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
-    bool m_atStop = false;
-    std::vector<std::string> m_shown; ///< views of the stop
+    bool m_atStop = false, m_isAlone = false;
     QLabel* m_predict;
     QButtonGroup* m_choices;
     QPushButton* m_show;

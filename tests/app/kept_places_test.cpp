@@ -1,0 +1,136 @@
+// What the user has arranged stays: separators by hand, docks of a session, the focus; and what is shown is painted.
+#include <QtTest>
+
+#include "app/study/session_file.h"
+#include "app/window/actions/window_actions.h"
+#include "app/window/docks/dock_layout.h"
+#include "tests/app/answer_file_dialog.h"
+#include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
+
+#include <QAction>
+#include <QScreen>
+#include <QSettings>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+using kvscope::testing::answerFileDialog;
+using kvscope::testing::kSample;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+PanelDock* dock(const OpenWindow& open, const char* id) { return open.window.docks()->dock(id); }
+
+void setLayout(OpenWindow& open, WindowLayout layout) {
+    open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+    open.arrange();
+}
+
+} // namespace
+
+class KeptPlacesTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QApplication::setStyle(makeChromeStyle()); // as the program does
+        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
+    }
+    void init() { QSettings().clear(); }
+
+    // Each layout has other panes, which need another width: no layout may squeeze the docks of the one before.
+    void layoutsLeaveASeparatorWhereItIs() {
+        OpenWindow open;
+        setLayout(open, WindowLayout::ExploreHead);
+        const PanelDock* map = dock(open, "attention_map");
+        const QPoint grip = map->mapTo(&open.window, QPoint(map->width() + 2, map->height() / 2));
+        const auto moveMouse = [&](const QPoint& to) {
+            QTest::mouseMove(&open.window, to);
+            open.arrange(); // Qt moves the separator when it is idle
+        };
+        moveMouse(grip);
+        QTRY_COMPARE(open.window.cursor().shape(), Qt::SplitHCursor);
+        QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
+        for (const int by : {40, 80, 120}) moveMouse(grip + QPoint(by, 0));
+        QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip + QPoint(120, 0));
+        open.arrange();
+        const auto widths = [&] {
+            return QList<int>{dock(open, "capture")->width(), map->width(), dock(open, "parameters")->width()};
+        };
+        const QList<int> left = widths();
+        for (const WindowLayout other : {WindowLayout::ComparePolicies, WindowLayout::WholeModel, WindowLayout::Teach,
+                                         WindowLayout::ComparePolicies}) {
+            setLayout(open, other);
+            setLayout(open, WindowLayout::ExploreHead);
+            QTRY_COMPARE(widths(), left);
+        }
+    }
+
+    void aSessionHasItsDocks() {
+        const QTemporaryDir folder;
+        const QString path = folder.filePath("own.kvscope");
+        {
+            OpenWindow open;
+            dock(open, "fidelity")->close();
+            open.window.docks()->open(dock(open, "walk"));
+            open.arrange();
+            answerFileDialog(path);
+            open.window.actions()->byName("saveAs")->trigger();
+            QTRY_VERIFY(open.bench.history().isSaved());
+            QVERIFY(open.bench.session().look.docks == DockPlaces()); // of the file, not of the window
+        }
+        QCOMPARE(readSession(path.toStdString()).look.docks.arrangement, std::string("compare-normal"));
+        QSettings().clear();
+        OpenWindow again;
+        QVERIFY(dock(again, "walk")->isHidden() && dock(again, "fidelity")->isVisible());
+        again.window.openPath(path);
+        QTRY_VERIFY(dock(again, "walk")->isVisible());
+        QVERIFY(dock(again, "fidelity")->isHidden());
+        again.window.resize(2300, 1000); // has places of its own
+        again.arrange();
+        QTRY_VERIFY(dock(again, "fidelity")->isVisible());
+    }
+
+    // Qt gives the focus of what is hidden to the next tab stop: a key then opened the menu of the engines.
+    void theFocusIsNotLeftToTheNextButton() {
+        OpenWindow open;
+        setLayout(open, WindowLayout::ExploreHead);
+        auto* canvas = dock(open, "attention_map")->findChild<CanvasWidget*>();
+        QTest::mouseClick(canvas, Qt::LeftButton);
+        QVERIFY(canvas->parentWidget()->isAncestorOf(open.window.focusWidget()));
+        setLayout(open, WindowLayout::ComparePolicies); // has no map
+        const QWidget* middle = open.window.canvases();
+        const auto isAtPictures = [&] { // or nowhere, where keys reach the window
+            const QWidget* focused = open.window.focusWidget();
+            const PanelDock* place = open.window.docks()->dockOf(focused);
+            return focused == &open.window || middle->isAncestorOf(focused) || (place && DockLayout::isView(place));
+        };
+        for (const WindowLayout layout : {WindowLayout::WholeModel, WindowLayout::ComparePolicies}) {
+            QTRY_VERIFY2(isAtPictures(), open.window.focusWidget()->metaObject()->className());
+            setLayout(open, layout);
+        }
+        QTRY_VERIFY2(isAtPictures(), open.window.focusWidget()->metaObject()->className());
+    }
+
+    // The window is not painted while its parts are exchanged; then it has to be, though nothing else asks for it.
+    void aSessionOfAnotherThemeIsPainted() {
+        const QTemporaryDir folder;
+        const QString path = folder.filePath("dark.kvscope");
+        Session session;
+        session.capturePath = kSample;
+        session.look.theme = ThemeChoice::Dark;
+        writeSession(path.toStdString(), session);
+        OpenWindow open;
+        open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Light; }, "Theme");
+        open.arrange();
+        open.window.openPath(path);
+        const auto shown = [&] { // on the screen: a picture of the window would be painted for itself
+            return open.window.screen()->grabWindow(open.window.winId()).toImage().pixelColor(3, 3).lightness();
+        };
+        QTRY_VERIFY2(shown() < 60, qPrintable(QString::number(shown())));
+    }
+};
+
+KVSCOPE_WINDOW_TEST(KeptPlacesTest)
+#include "kept_places_test.moc"
