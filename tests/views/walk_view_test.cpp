@@ -250,6 +250,8 @@ private slots:
             const auto image = std::find_if(kernel.items.begin(), kernel.items.end(),
                                             [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
             QVERIFY(image != kernel.items.end());
+            const Scene wide = sceneOf(input, walkOptions({{"show", "kernel"}}), 900, 210); // in the middle
+            QVERIFY2(wide.plot.x > 250 && wide.plot.right() < 650, qPrintable(QString::number(wide.plot.x)));
             QCOMPARE(std::get<ImageItem>(*image).width, int(last) + 1);
         }
         const ParameterValues plain = walkOptions();
