@@ -169,15 +169,13 @@ public:
         m_pages.text(plain(titleOf(lesson)), Style::Title);
         if (!lesson.paper.empty()) m_pages.text(plain(lesson.paper), Style::Quiet);
         m_pages.text(lesson.text, Style::Text);
-        if (lesson.stops.empty()) showPicture(of, lesson.start, lesson.views);
+        if (lesson.stops.empty()) showPicture(of, lesson.start, lesson.views, "");
         for (std::size_t i = 0; i < lesson.stops.size(); ++i) {
             const LessonStop& stop = lesson.stops[i];
             const std::string title = stop.title.empty() ? "" : "**" + plain(stop.title) + ".** ";
             const std::string text = fmt::format("**{}.** {}{}", i + 1, title, plain(stop.text));
             m_pages.space(8);
-            m_pages.need(m_pages.heightOf(text, Style::Text) + kPicture + 20);
-            m_pages.text(text, Style::Text);
-            showPicture(of, stop.setting, stop.views.empty() ? lesson.views : stop.views);
+            showPicture(of, stop.setting, stop.views.empty() ? lesson.views : stop.views, text);
         }
         ask(lesson);
     }
@@ -226,9 +224,13 @@ private:
         for (const LessonChoice& choice : lesson.choices) m_pages.text("☐  " + plain(choice.text), Style::Text);
     }
 
-    /// The first view, and its finding unless that is what the lesson asks.
-    void showPicture(const HandoutLesson& of, const Session& setting, const std::vector<std::string>& views) {
-        if (views.empty()) return;
+    /// The text, and on the same page the first view, and its finding unless that is what the lesson asks.
+    void showPicture(const HandoutLesson& of, const Session& setting, const std::vector<std::string>& views,
+                     const std::string& text) {
+        if (views.empty()) {
+            if (!text.empty()) m_pages.text(text, Style::Text);
+            return;
+        }
         FigureRequest figure;
         figure.viewId = views.front();
         figure.width = kWidth;
@@ -239,11 +241,13 @@ private:
         const ViewInput input = figureInput(setting, of.capture, figure, *of.runner, m_checkpoint);
         const SessionFigure drawn = drawFigure(setting, figure, input, m_text);
         const bool tells = std::ranges::find(of.lesson.withheld, figure.viewId) == of.lesson.withheld.end();
-        m_pages.need(drawn.scene.height);
-        m_pages.picture(drawn.scene);
         std::string said = tells ? view.card().name + ". " + drawn.finding : view.card().name;
         if (setting.look.cursor) // the words of the step
             said += ". " + view.caption(input, viewOptions(setting, view));
+        m_pages.need((text.empty() ? 0 : m_pages.heightOf(text, Style::Text)) + drawn.scene.height +
+                     m_pages.heightOf(plain(said), Style::Quiet));
+        if (!text.empty()) m_pages.text(text, Style::Text);
+        m_pages.picture(drawn.scene);
         m_pages.text(plain(said), Style::Quiet);
     }
 

@@ -210,7 +210,7 @@ private slots:
     // A reader plays with the pictures of a lesson from its first step on.
     void picturesDoNotWaitForThePrediction() {
         Lectern open;
-        open.openLesson(15);
+        open.openLesson(14);
         const auto isDrawn = [&] {
             return scene_checks::hasTextFrom(open.canvasOf("error_difference")->canvas()->scene(), "mean ");
         };

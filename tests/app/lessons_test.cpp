@@ -220,6 +220,7 @@ private slots:
         open.bench->change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff"); }, "Policy");
         open.lesson.answer = "{value}";
         open.lesson.quantity = "coin_ratio";
+        open.lesson.pane = 0;
         QVERIFY(errorMessage([&] { open.answer(); }).find("no steps of the kind") != std::string::npos);
     }
 

@@ -118,7 +118,7 @@ private slots:
         QVERIFY(open.window.menuWidget()->isEnabled());
         QVERIFY(open.bench.session() == session);
         QTest::keyClick(&open.window, Qt::Key_PageDown); // the panel is in charge again
-        QTRY_COMPARE(open.find<QLabel>("lessonPlace")->text(), QString("LOOK AT: STOP 1 OF 6"));
+        QTRY_COMPARE(open.find<QLabel>("lessonPlace")->text(), QString("LOOK AT: STOP 1 OF 5"));
     }
 
     void aClickerLeadsThroughTheLesson() {
@@ -134,16 +134,16 @@ private slots:
         QVERIFY(!open.shownTexts().join(' ').contains("384 tokens"));
         QTRY_COMPARE(open.pictures().size(), std::size_t{1});
         QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("7 leave"), 60'000); // the caption of the step
-        for (int stop = 2; stop <= 6; ++stop) open.press(Qt::Key_PageDown);
+        for (int stop = 2; stop <= 5; ++stop) open.press(Qt::Key_PageDown);
         open.press(Qt::Key_PageDown);
-        QVERIFY(open.shownTexts().join(' ').contains("which share leaves with the very block"));
+        QVERIFY(open.shownTexts().join(' ').contains("Which share is it when every token"));
         QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
-        QVERIFY(!open.shownTexts().join(' ').contains("443 of 746"));
+        QVERIFY(!open.shownTexts().join(' ').contains("459 of 746"));
         open.press(Qt::Key_PageDown); // the answer, though nobody chose
-        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("Computed: 59.4 %"), 60'000);
-        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("443 of 746"), 60'000);
+        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("Computed: 61.5 %"), 60'000);
+        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("459 of 746"), 60'000);
         open.press(Qt::Key_PageUp);
-        QVERIFY(!open.shownTexts().join(' ').contains("59.4"));
+        QVERIFY(!open.shownTexts().join(' ').contains("61.5"));
         open.press(Qt::Key_PageDown);
         open.press(Qt::Key_PageDown); // the next lesson
         QTRY_VERIFY(lessonOf(open.bench.session())->number == kBlocks + 1);
@@ -158,7 +158,7 @@ private slots:
     // The question is asked without the pictures that answer it; before and after it they are there.
     void picturesAreHiddenWhileTheQuestionIsAsked() {
         Lecture open({1280, 720});
-        open.openLesson(15);
+        open.openLesson(14);
         open.start();
         const auto isHidden = [&] {
             const Scene& scene = open.pictures().back()->canvas()->scene();
@@ -168,7 +168,7 @@ private slots:
             return open.pictures().size() == 2 && open.pictures().back()->canvas()->scene().items.size() > 10;
         };
         QTRY_VERIFY_WITH_TIMEOUT(isDrawn(), 60'000);
-        for (int stop = 1; stop <= 4; ++stop) open.press(Qt::Key_PageDown);
+        for (int stop = 1; stop <= 2; ++stop) open.press(Qt::Key_PageDown);
         QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
         open.press(Qt::Key_PageDown);
         QTRY_VERIFY(open.pictures().size() == 2 && isHidden());

@@ -47,6 +47,24 @@ private slots:
         QVERIFY(viewById("block_timeline").finding(oneShot, options).find("Set its prompt block") != std::string::npos);
     }
 
+    // The number of the cursor lies over the marks of the evictions at the cursor.
+    void marksDoNotHideTheCursorsNumber() {
+        const View& view = viewById("block_timeline");
+        for (const auto& [picture, marks] : {std::pair{"timeline", "evicted"}, std::pair{"drift", "drift"}}) {
+            const ParameterValues options = optionsOf(view, {{"picture", picture}});
+            ViewInput input = inputFor(view, {"keydiff,prompt_block=128@0.25"}, options);
+            input.cursor = 384;
+            const Scene scene = view.buildScene(input, options, viewport(640, 420, *m_text));
+            std::ptrdiff_t number = -1, cloud = -1;
+            for (std::ptrdiff_t i = 0; i < std::ssize(scene.items); ++i) {
+                const Drawable& item = scene.items[static_cast<std::size_t>(i)];
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->text == "j = 384") number = i;
+                if (const auto* points = std::get_if<PointCloudItem>(&item); points && points->name == marks) cloud = i;
+            }
+            QVERIFY2(cloud >= 0 && number > cloud, picture);
+        }
+    }
+
     // Of more tokens than can be told apart a part is drawn: the legend says so, and a zoom shows all of the range.
     void aLongTimelineSaysWhatItLeavesOut() {
         const View& view = viewById("block_timeline");

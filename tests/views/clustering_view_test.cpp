@@ -137,6 +137,8 @@ private slots:
         QVERIFY(std::is_sorted(sequence.milestones.begin(), sequence.milestones.end()));
         input.cursor = sequence.milestones[7];
         const std::string birth = m_view.caption(input, optionsWith({}));
+        QVERIFY2(birth.starts_with("m = 8 after " + std::to_string(sequence.milestones[7]) + " tokens. Token "),
+                 birth.c_str());
         QVERIFY2(birth.find("from all 7 representatives and opens cluster 8; all 4 slots hold it") != std::string::npos,
                  birth.c_str());
         input.cursor = 0;
@@ -146,7 +148,7 @@ private slots:
             if (data->stream->representatives[static_cast<std::size_t>(data->stream->cluster[i])] == token) continue;
             input.cursor = token + 1;
             const std::string joins = m_view.caption(input, optionsWith({}));
-            QVERIFY2(joins.starts_with("Token " + std::to_string(token)) &&
+            QVERIFY2(joins.starts_with("m = ") && joins.find(". Token " + std::to_string(token)) != std::string::npos &&
                          joins.find("joins the cluster of") != std::string::npos,
                      joins.c_str());
             break;

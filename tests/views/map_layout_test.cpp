@@ -265,6 +265,21 @@ private slots:
         QVERIFY(near(cells.width, cells.height));
     }
 
+    // The map stands in the middle where that leaves room for the magnified cells, and stays there when a cell is
+    // locked.
+    void aSquareMapStandsTowardsTheMiddle() {
+        for (const auto& [size, leastAtLeft] : {std::pair{QSize(836, 420), 100.0}, {QSize(1600, 500), 400.0}})
+            for (const bool forExport : {false, true}) {
+                const ParameterValues options = optionsOf(m_view), locked = optionsOf(m_view, {{"cell", "920,615"}});
+                const Box plot = sceneOf(inputFor(options, size), options, size, {}, forExport).plot;
+                QVERIFY2(plot.x > leastAtLeft && size.width() - plot.right() > 200,
+                         qPrintable(QString::number(plot.x)));
+                QCOMPARE(sceneOf(inputFor(locked, size), locked, size, {}, forExport).plot.x, plot.x);
+            }
+        const ParameterValues options = optionsOf(m_view);
+        QVERIFY(sceneOf(inputFor(options, {620, 600}), options, {620, 600}).plot.x < 80); // no room to move
+    }
+
     // On paper as on the screen: square, but where a low figure would waste its room.
     void aFigureIsSquareWhereThatFits() {
         const ParameterValues options = optionsOf(m_view);

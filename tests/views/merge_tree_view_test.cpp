@@ -68,6 +68,19 @@ private slots:
         QCOMPARE(count("not read yet"), 1);
     }
 
+    // The number of the cursor stands above the boxes, however low the rows are.
+    void theCursorsNumberHidesNoBox() {
+        for (const double height : {150.0, 170.0, 200.0, 260.0, 410.0}) {
+            const Scene scene = sceneOf(handInput(16), 860, height);
+            const RectangleItem* root = boxOf(scene, 3, 0);
+            QVERIFY(root);
+            const Colour ink = themeOf(ThemeId::Light).ink;
+            for (const Drawable& item : scene.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == ink && box->radius == 3)
+                    QVERIFY2(box->box.bottom() <= root->box.y, qPrintable(QString::number(height)));
+        }
+    }
+
     // Nothing moves while the stream is played: the same boxes at the same places at every cursor.
     void nothingReflows() {
         const Scene first = sceneOf(handInput(0)), last = sceneOf(handInput(18));

@@ -71,6 +71,24 @@ private slots:
                  finding.c_str());
     }
 
+    // In a narrow picture the words go before the setting does.
+    void aDemandKeepsItsSetting() {
+        const ViewInput in = input("subgen@0.25");
+        const auto textsAt = [&](double width) {
+            return textsOf(m_view.buildScene(in, m_options, viewport(width, 300, m_text)));
+        };
+        const auto count = [](const std::vector<std::string>& texts, const std::string& begin) {
+            return std::ranges::count_if(texts, [&](const std::string& text) {
+                return text.starts_with(begin) && text.find(", set 4") != std::string::npos;
+            });
+        };
+        QCOMPARE(count(textsAt(800), "asks "), 1);
+        const auto narrow = textsAt(340);
+        QCOMPARE(count(narrow, "asks "), 0);
+        QCOMPARE(count(narrow, ""), 1);
+        QVERIFY(std::ranges::none_of(narrow, [](const std::string& text) { return text.starts_with("asks 8"); }));
+    }
+
     // What a row says about another ε is what the table says when it is asked for that ε.
     void rowsKnowWhatOtherErrorsAskFor() {
         const std::size_t at = 7;

@@ -49,6 +49,18 @@ private:
     }
 
 private slots:
+    // In a low picture the axis' title loses its unit as a whole.
+    void aTitleIsNotCutInItsUnit() {
+        const ViewInput input = needleInput({"streaming_llm@0.1"});
+        const auto has = [&](double height, const char* title) {
+            const auto texts =
+                scene_checks::textsOf(m_view.buildScene(input, optionsOf(m_view), viewport(400, height, m_text)));
+            return std::ranges::count(texts, std::string(title)) == 1;
+        };
+        QVERIFY(has(420, "score: position (0-based)"));
+        QVERIFY(has(180, "score: position"));
+    }
+
     // SnapKV's attention scores: linear, nine of ten evicted tokens lie in a strip of a twentieth of the height.
     void attentionScoresAreToldApart() {
         const auto spreadOf = [](const std::vector<double>& heights) {

@@ -166,6 +166,27 @@ private slots:
         QVERIFY2(finding(handInput(14)).contains("4 of 4 pairs: 2 + and 2 −"), qPrintable(finding(handInput(14))));
     }
 
+    /// The first pair's Q is that of any coins; its rounding is no side of their band.
+    void numbersThatLookEqualAreToldApart() {
+        auto data = std::make_shared<WalkData>(*dataAs<WalkData>(handInput(12)));
+        auto log = std::make_shared<BalanceLog>(*data->log);
+        log->walks[0].quadratic = {std::nextafter(3.2e9, 4e9), 3.60124e15, 7.2e15, 1};
+        log->walks[0].fairCoins = {3.2e9, 3.60487e15, 7.2e15, 1.00021};
+        data->log = log;
+        for (std::size_t i = 0; i < data->walks.size(); ++i) data->walks[i].log = &log->walks[i];
+        data->walks[0].band = {{3.2e9, 3.603e15, 7e15, 0.9}, {3.2e9, 3.607e15, 7.4e15, 1.1}};
+        const auto captionAt = [&](TokenIndex cursor) {
+            ViewInput input = handInput(cursor);
+            input.data.value = data;
+            return caption(input);
+        };
+        for (const auto& [cursor, said] : {std::pair{11, "Q = 3.2e9 against 3.2e9 for fair coins, within"},
+                                           {12, "Q = 3.601e15 against 3.605e15 for fair coins, below"},
+                                           {13, "Q = 7.2e15 against 7.2e15 for fair coins, within"},
+                                           {14, "Q = 1.0000 against 1.0002 for fair coins, within"}})
+            QVERIFY2(captionAt(cursor).contains(said), qPrintable(captionAt(cursor)));
+    }
+
     void stepsAreThePairsWithBlocksAsMilestones() {
         const StepSequence sequence = m_view.stepSequence(handInput({}), walkOptions());
         QCOMPARE(sequence.events, (std::vector<TokenIndex>{11, 12, 13, 14, 15, 16, 17, 18}));
@@ -229,6 +250,8 @@ private slots:
             const auto image = std::find_if(kernel.items.begin(), kernel.items.end(),
                                             [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
             QVERIFY(image != kernel.items.end());
+            const Scene wide = sceneOf(input, walkOptions({{"show", "kernel"}}), 900, 210); // in the middle
+            QVERIFY2(wide.plot.x > 250 && wide.plot.right() < 650, qPrintable(QString::number(wide.plot.x)));
             QCOMPARE(std::get<ImageItem>(*image).width, int(last) + 1);
         }
         const ParameterValues plain = walkOptions();

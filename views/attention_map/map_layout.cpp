@@ -20,6 +20,7 @@ constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal =
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
 constexpr double kSquareUpTo = 4.0 / 3;         // largest ratio of the sides that an export makes square
 constexpr double kLeastSquare = 160;            // smaller ones would waste a low dock
+constexpr double kRoomForInset = 210;           // stays free at the right of a map that moves to the middle
 constexpr double kAsMany = 2;                   // a part is square if keys and queries differ by less than this factor
 
 /// In a dock that is wide and low a caption costs less at the right than above.
@@ -58,6 +59,13 @@ Box plotIn(const Box& room, const Viewport& viewport, bool asManyQueries) {
     return plot;
 }
 
+/// How far a map that leaves room at its right moves towards the middle. It stays where it is when a cell is locked or
+/// a part is shown: the room for the magnified cells and the small map is always kept.
+double shiftToMiddle(double leftOver, const Viewport& viewport) {
+    const double shift = std::clamp(leftOver - kRoomForInset, 0.0, std::max(0.0, leftOver / 2));
+    return std::floor(shift * viewport.pixelScale) / viewport.pixelScale;
+}
+
 } // namespace
 
 MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport,
@@ -93,7 +101,11 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
     };
     // A narrow dock leaves room below the map, of which the curve takes half.
     if (marginal > 0) marginal += std::clamp(plotWith(marginal).second / 2, 0.0, kMostMarginal - marginal);
-    const Box plot = layout.frame.plot = plotWith(marginal).first;
+    Box plot = plotWith(marginal).first;
+    const double besidePlot = kSideWidth + (column ? kColumnWidth : 0);
+    if (!layout.captionBeside)
+        plot.x += shiftToMiddle(viewport.width - 8 - margins.right - plot.right() - besidePlot, viewport);
+    layout.frame.plot = plot;
     layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
     layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
     layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};

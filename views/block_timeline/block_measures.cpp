@@ -69,6 +69,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     if (line.size() > 1) builder.polyline(line, {style.colour, 1.6, {}});
     if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.points(marksOf(std::move(line), style, "drift"));
+    if (input.cursor) drawStepChip(builder, chart.frame, theme, *input.cursor);
     return finishChart(chart, input, viewport, false);
 }
 
@@ -142,7 +143,11 @@ void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& 
     const double left = std::max(x, plot.x);
     builder.rectangle({left, plot.y, plot.right() - left, plot.height}, withAlpha(theme.sunken, 0.85));
     if (x >= plot.x) builder.line({x, plot.y}, {x, plot.bottom()}, {theme.ink, 1.5, {}});
-    drawChip(builder, frame, theme, left, cursor);
+}
+
+void drawStepChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor) {
+    const double x = frame.toPixels(cursor, 0).x;
+    if (x <= frame.plot.right()) drawChip(builder, frame, theme, std::max(x, frame.plot.x), cursor);
 }
 
 } // namespace kvscope

@@ -29,8 +29,10 @@ inline std::size_t eventsUntil(const std::vector<TokenIndex>& events, std::optio
     return static_cast<std::size_t>(std::ranges::upper_bound(events, *cursor) - events.begin());
 }
 
-/// Shades tokens to the right of the cursor ("not read yet") and draws the cursor with its number over the data; the x
-/// axis counts tokens of the stream. Draws nothing outside the axis.
+/// Shades tokens to the right of the cursor ("not read yet") and draws the cursor's line; the x axis counts tokens of
+/// the stream. Draws nothing outside the axis.
 void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor);
+/// The number of the cursor, which must not lie under marks: drawn after them.
+void drawStepChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor);
 
 } // namespace kvscope

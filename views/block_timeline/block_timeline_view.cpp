@@ -158,6 +158,7 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
     drawEvictions(builder, lives, drawn, chart.frame, theme);
+    if (input.cursor) drawStepChip(builder, chart.frame, theme, *input.cursor);
     return finishChart(chart, input, viewport, true);
 }
 

@@ -82,22 +82,24 @@ std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream)
     if (state.read == 0) return "Nothing has been read: no cluster, empty reservoirs.";
     const TokenIndex token = state.read - 1;
     const auto i = static_cast<std::size_t>(token), c = static_cast<std::size_t>(stream.cluster[i]);
+    const std::string counted = fmt::format("m = {} after {}. ", formatCount(static_cast<std::int64_t>(state.clusters)),
+                                            formatCounted(state.read, "token"));
     const std::int64_t slots = slotsTaken(stream.clusterHistory[c], token);
     const double square = stream.valueProbability[i] * stream.mu;
     const std::string value =
         fmt::format("{} of {} value slots take it (‖v‖²/μ = {})", slotsTaken(stream.valueHistory, token),
                     stream.valueHistory.size(), formatShort(state.mu > 0 ? square / state.mu : 0));
     if (stream.representatives[c] == token)
-        return fmt::format("Token {} is farther than δ = {} from all {} representatives and opens cluster {}; all {} "
+        return fmt::format("{}Token {} is farther than δ = {} from all {} representatives and opens cluster {}; all {} "
                            "slots hold it. {}.",
-                           quotedToken(input, token), formatShort(stream.delta),
+                           counted, quotedToken(input, token), formatShort(stream.delta),
                            formatCount(static_cast<std::int64_t>(c)), formatCount(static_cast<std::int64_t>(c) + 1),
                            stream.clusterHistory[c].size(), value);
     return fmt::format(
-        "Token {} joins the cluster of {}, {} ≤ δ = {} away: n = {}, and {} of {} slots take it (chance 1/{}). {}.",
-        quotedToken(input, token), quotedToken(input, stream.representatives[c]), formatShort(stream.distances[i]),
-        formatShort(stream.delta), formatCount(state.counts[c]), slots, stream.clusterHistory[c].size(),
-        state.counts[c], value);
+        "{}Token {} joins the cluster of {}, {} ≤ δ = {} away: n = {}, and {} of {} slots take it (chance 1/{}). {}.",
+        counted, quotedToken(input, token), quotedToken(input, stream.representatives[c]),
+        formatShort(stream.distances[i]), formatShort(stream.delta), formatCount(state.counts[c]), slots,
+        stream.clusterHistory[c].size(), state.counts[c], value);
 }
 
 Sampling samplingOf(const SubgenLog::Head& stream, const StreamState& state) {

@@ -45,12 +45,15 @@ bool TreeLayout::hasNumbers() const { return std::ranges::find(m_numbered, true)
 
 void TreeLayout::placeRows(std::size_t levels) {
     const double below = 20; // the batches' own height
+    constexpr double kBelowChip =
+        22; // the first row's middle stays that far below the top, the cursor's number above it
     const auto pitchUnder = [&](double above) {
         return std::max(10.0, plot.height - above - below) / static_cast<double>(std::max<std::size_t>(1, levels));
     };
     pitch = pitchUnder(40); // for the percentages, below the cursor's number
     if (!showsParts())
-        pitch = m_withParts ? std::min(kPartsPitch - 1, pitchUnder(14)) : pitchUnder(14); // no percentages are written
+        pitch = m_withParts ? std::min(kPartsPitch - 1, pitchUnder(kBelowChip))
+                            : pitchUnder(kBelowChip); // no percentages are written
     const double gap = showsParts() ? 28 : std::clamp(0.3 * pitch, 4.0, 12.0);
     const double least = std::min(8.0, 0.7 * pitch); // rows that are low keep a gap
     nodeHeight = std::clamp(pitch - gap, least, showsParts() ? 24.0 : 18.0);

@@ -77,7 +77,12 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
     if (!style.titles) return;
     // A title longer than the axis extends below it, never up into a legend.
     constexpr double kBelow = 26;
-    const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);
+    std::string title = frame.y.title;
+    // A unit in brackets goes as a whole rather than in the middle.
+    if (const std::size_t unit = title.rfind(" (");
+        title.ends_with(')') && unit != std::string::npos && builder.width(title, kTitleStyle) > plot.height + kBelow)
+        title.resize(unit);
+    title = builder.elide(title, kTitleStyle, plot.height + kBelow);
     const double middle = plot.y + std::max(plot.height, builder.width(title, kTitleStyle)) / 2;
     builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, middle}, title, kTitleStyle,
                  theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);

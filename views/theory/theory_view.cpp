@@ -103,8 +103,10 @@ void drawNames(SceneBuilder& builder, const TheoryRow& row, const Layout& layout
     const std::string first = two ? row.quantity : row.quantity + " · " + row.theorem;
     builder.label({8, two ? y - 7 : y}, builder.elide(first, strong, layout.names - 8), strong, theme.text1);
     if (two) builder.label({8, y + 8}, builder.elide(row.theorem, kPlain, layout.names - 8), kPlain, theme.text3);
-    builder.label({layout.plot.right() + 8, y}, builder.elide(numbersOf(row), kNumber, layout.numbers), kNumber,
-                  theme.text2);
+    constexpr std::string_view kAsks = "asks "; // left out before the setting is cut off
+    std::string numbers = numbersOf(row);
+    if (numbers.starts_with(kAsks) && builder.width(numbers, kNumber) > layout.numbers) numbers.erase(0, kAsks.size());
+    builder.label({layout.plot.right() + 8, y}, builder.elide(numbers, kNumber, layout.numbers), kNumber, theme.text2);
 }
 
 /// The other heads of the layer, small, below the mark where the row is high enough and else over it.

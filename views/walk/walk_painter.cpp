@@ -252,7 +252,8 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
                  column = p.viewport.width >= 320 ? kLabelledColumnWidth + 14 : 12;
     const double side =
         std::max(40.0, std::min(p.viewport.width - left - column, p.viewport.height - p.top - 16 - bottom));
-    const Box map{left, p.top + 16, side, side};
+    const double leftOver = isLowDock(p.viewport) ? 0 : std::max(0.0, p.viewport.width - left - side - column);
+    const Box map{left + std::floor(leftOver / 2), p.top + 16, side, side};
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
     std::vector<Colour> colours;
     for (const float entry : p.now.walk->kernel) colours.push_back(scale.colourOf(static_cast<double>(entry)));

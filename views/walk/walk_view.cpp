@@ -205,11 +205,32 @@ std::int64_t stepsAt(const WalkData& data, const BalanceWalkLog& walk, TokenInde
     return cursor >= ready ? std::ssize(walk.tokens) : 0;
 }
 
+std::string withDigits(double value, int digits) {
+    if (value == 0) return formatShort(value);
+    int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
+    if (std::abs(value) / std::pow(10, exponent) >= 10 - 0.5 * std::pow(10, 1 - digits)) ++exponent; // rounds to 10
+    if (exponent >= -4 && exponent < 6) return formatFixed(value, std::max(0, digits - 1 - exponent));
+    return formatFixed(value / std::pow(10, exponent), digits - 1) + "e" + std::to_string(exponent);
+}
+
+/// Both numbers in a few digits; in as many as tell them apart, where seven do.
+std::pair<std::string, std::string> toldApart(double a, double b) {
+    std::pair text{formatShort(a), formatShort(b)};
+    if (text.first != text.second) return text;
+    for (int digits = 3; digits <= 7; ++digits)
+        if (std::pair longer{withDigits(a, digits), withDigits(b, digits)}; longer.first != longer.second)
+            return longer;
+    return text;
+}
+
 std::string coinSentence(const WalkData::Walk& walk, std::int64_t step) {
     const double q = walk.log->quadratic[at(step)], fair = walk.log->fairCoins[at(step)];
-    std::string text = fmt::format("Q = {} against {} for fair coins", formatShort(q), formatShort(fair));
+    const auto [own, coins] = toldApart(q, fair);
+    std::string text = fmt::format("Q = {} against {} for fair coins", own, coins);
     if (walk.band.low.empty()) return text;
-    const bool below = q<walk.band.low[at(step)], above = q> walk.band.high[at(step)];
+    constexpr double kRounding = 1e-12; // all walks have the same Q after one pair, but not the same roundings of it
+    const double slack = kRounding * fair;
+    const bool below = q<walk.band.low[at(step)] - slack, above = q> walk.band.high[at(step)] + slack;
     return text + (below   ? ", below their 10–90 % band"
                    : above ? ", above their 10–90 % band"
                            : ", within their 10–90 % band");

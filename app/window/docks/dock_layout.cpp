@@ -4,7 +4,6 @@
 #include "app/study/session.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/widgets/small_widgets.h"
 
 #include <QApplication>
 #include <QChildEvent>
@@ -18,7 +17,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <tuple>
 
 namespace kvscope {
 
@@ -41,15 +39,6 @@ const char* wordOf(WindowLayout layout) {
 }
 
 constexpr int kReadableWidth = 320, kReadableHeight = 230; ///< design pixels in which any view can be read
-
-/// What Tab would reach first in a place; null: nothing.
-QWidget* firstStop(QWidget* place) {
-    if (!place) return nullptr;
-    for (QWidget* next = place->nextInFocusChain(); next != place; next = next->nextInFocusChain())
-        if (place->isAncestorOf(next) && next->isVisible() && next->isEnabled() && (next->focusPolicy() & Qt::TabFocus))
-            return next;
-    return nullptr;
-}
 
 } // namespace
 
@@ -250,7 +239,7 @@ void DockLayout::open(PanelDock* dock) {
     if (dock->isFloating()) dock->activateWindow();
     QTimer::singleShot(0, dock, [dock] { // its tab is there now
         dock->raise();
-        if (QWidget* stop = firstStop(dock->widget())) stop->setFocus(Qt::OtherFocusReason);
+        if (QWidget* stop = firstTabStop(dock->widget())) stop->setFocus(Qt::OtherFocusReason);
     });
 }
 
@@ -330,41 +319,6 @@ bool DockLayout::giveBack() {
     return true;
 }
 
-PanelDock* DockLayout::dockOf(const QWidget* inside) const {
-    for (; inside; inside = inside->parentWidget())
-        if (const auto found = std::ranges::find(m_docks, inside); found != m_docks.end()) return *found;
-    return nullptr;
-}
-
-void DockLayout::markActive(QWidget* before, QWidget* now) {
-    for (QWidget* focused : {before, now}) {
-        const PanelDock* dock = dockOf(focused);
-        QWidget* header = dock ? dock->titleBarWidget() : nullptr;
-        if (!header) continue;
-        header->setProperty("active", dock == dockOf(now));
-        repolish(header);
-    }
-    if (before && now && before->window() == &m_window && now->window() == &m_window) keepFocus(before, now);
-}
-
-void DockLayout::keepFocus(QWidget* before, QWidget* now) {
-    const auto hasIt = [this](const QWidget* one) { return one && one->isVisibleTo(&m_window) && one->isEnabled(); };
-    if (hasIt(before)) return; // the user moved the focus
-    m_hidTo = now;
-    if (std::exchange(m_keepsFocus, true)) return; // the next tab stop was hidden, too
-    const auto keep = [this, hasIt, before = QPointer(before), dock = QPointer(dockOf(before))] {
-        m_keepsFocus = false;
-        if (QApplication::focusWidget() != m_hidTo) return;
-        QWidget* place = dock && !dock->visibleRegion().isEmpty() ? dock->widget() : nullptr;
-        if (PanelDock* view = place || hasIt(m_window.centralWidget()) ? nullptr : roomiestView(nullptr))
-            place = view->widget();
-        QWidget* to = hasIt(before) ? before.data() : firstStop(place);
-        (to ? to : m_window.centralWidget())->setFocus(Qt::OtherFocusReason);
-    };
-    // Docks that change places are hidden meanwhile, and new widgets that have been given the focus are shown later.
-    QTimer::singleShot(0, this, [this, keep] { QTimer::singleShot(0, this, keep); });
-}
-
 void DockLayout::holdOthers(const QPoint& separator, Qt::Orientation direction) {
     constexpr int kNear = 10; // a separator is 6 wide
     const bool across = direction == Qt::Horizontal;
@@ -388,34 +342,6 @@ void DockLayout::letGo() {
         held.dock->setMinimumSize(held.least);
         held.dock->setMaximumSize(held.most);
     }
-}
-
-void DockLayout::stepFocus(int by) {
-    if (!m_window.menuWidget()->isEnabled()) return;
-    struct Stop {
-        QWidget *place, *first;
-    };
-    std::vector<Stop> stops;
-    const auto add = [&](QWidget* place, QWidget* content) {
-        if (place->visibleRegion().isEmpty()) return;
-        if (QWidget* first = firstStop(content)) stops.push_back({place, first});
-    };
-    for (PanelDock* dock : m_docks) add(dock, dock->widget());
-    if (QWidget* middle = m_window.centralWidget(); !middle->visibleRegion().isEmpty())
-        stops.push_back({middle, middle}); // gives the focus to what is active in it
-    if (stops.empty()) return;
-    std::ranges::sort(stops, {}, [this](const Stop& stop) {
-        const QPoint at = stop.place->isWindow() ? QPoint() : stop.place->mapTo(&m_window, QPoint());
-        return std::tuple(stop.place->isWindow(), at.x(), at.y()); // floating ones last
-    });
-    const QWidget* focused = QApplication::focusWidget();
-    const auto here = std::ranges::find_if(
-        stops, [&](const Stop& stop) { return stop.place == focused || stop.place->isAncestorOf(focused); });
-    const auto count = std::ssize(stops);
-    const auto from = here == stops.end() ? (by > 0 ? -1 : 0) : here - stops.begin();
-    const Stop& next = stops[static_cast<std::size_t>((from + by + count) % count)];
-    if (next.place->isWindow()) next.place->activateWindow();
-    next.first->setFocus(Qt::TabFocusReason);
 }
 
 } // namespace kvscope

@@ -20,6 +20,9 @@ namespace kvscope {
 enum class WindowLayout; // app/study/session.h
 struct DockPlaces;       // app/study/session.h
 
+/// What Tab would reach first in a place; null: nothing.
+QWidget* firstTabStop(QWidget* place);
+
 /// The docks of the window and their places. Each layout has an arrangement per window size: the user's last one (from
 /// the settings), else the default.
 class DockLayout : public QObject {
