@@ -262,6 +262,19 @@ private slots:
         QCOMPARE(dots, opened);
     }
 
+    /// A view opened as a tab over the grid hides it, not the list.
+    void theListGoesOnWithoutTheGrid() {
+        WholeModel open;
+        QVERIFY(open.waitForAll());
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "head_grid") dock->hide();
+        open.settle();
+        open.bench.change([](Session& s) { s.activePane = 1; }, "Pane");
+        QVERIFY(open.waitForAll());
+        QVERIFY(open.table->model()->rowCount() > 0);
+        QCOMPARE(open.title(kValue), QString("B SnapKV"));
+    }
+
     /// Nobody sees the list, nobody computes for it.
     void aHiddenListAsksForNothing() {
         OpenWindow open;

@@ -180,14 +180,25 @@ void WorstHeads::buildTable() {
     });
 }
 
+WorstHeads::~WorstHeads() { askForGrid(false); }
+
 void WorstHeads::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
+    askForGrid(true);
     refresh();
 }
 
 void WorstHeads::hideEvent(QHideEvent* event) {
     QWidget::hideEvent(event);
     m_other.want(nullptr);
+    askForGrid(false);
+}
+
+/// The list needs the numbers of the grid even while a tab covers the grid.
+void WorstHeads::askForGrid(bool asks) {
+    if (std::exchange(m_asksForGrid, asks) == asks) return;
+    const View& grid = viewAt(ViewPlace::Model);
+    asks ? m_workbench.showView(grid) : m_workbench.hideView(grid);
 }
 
 void WorstHeads::refresh() {
@@ -265,8 +276,8 @@ void WorstHeads::sortBy(int column) {
 
 void WorstHeads::describe(const ViewInput& input, std::size_t found) {
     if (!m_data) {
-        m_what->setFullText(input.data.error.empty() ? tr("The layer x head grid fills this list: show it beside.")
-                                                     : fromUtf8(input.data.error));
+        m_what->setFullText(
+            fromUtf8(input.data.error.empty() ? viewAt(ViewPlace::Model).card().waiting : input.data.error));
         return;
     }
     const QString what = fromUtf8(m_data->what), order = m_data->takesNoSide ? tr("largest") : tr("worst");
