@@ -149,6 +149,29 @@ private slots:
         QVERIFY2(least < 280, qPrintable(QString::number(least)));
     }
 
+    /// A list that is opened first opens the capture that it names, from beside itself.
+    void aListOpensItsCapture() {
+        const QTemporaryDir folder;
+        const QString list = folder.filePath("list.json"), capture = folder.filePath("needle-1k.h5");
+        OpenWindow open;
+        const auto result = open.bench.viewInput().panes[0].result;
+        writeSelection(list.toStdString(), recordSelection(std::span(&result, 1), {}), open.bench.capture()->tokens());
+        open.window.actions()->byName("close")->trigger();
+        QVERIFY(open.until([&] { return !open.bench.capture(); }));
+        open.window.openPath(list);
+        open.settle();
+        QVERIFY(!open.bench.capture());
+        const QString missing = open.window.notices().messages().join(' ');
+        QVERIFY2(missing.contains("needle-1k.h5") && missing.contains("Locate it"), qPrintable(missing));
+        QVERIFY(open.noticeButton("Locate…"));
+        QVERIFY(QFile::copy(QString::fromStdString(kvscope::testing::kSample), capture));
+        open.window.openPath(list);
+        QVERIFY2(open.until([&] { return open.bench.capture() && open.bench.session().panes.size() == 4; }),
+                 qPrintable(open.window.notices().messages().join(' ')));
+        QCOMPARE(open.bench.session().panes.back().recordedPath, list.toStdString());
+        QVERIFY(open.window.notices().messages().isEmpty());
+    }
+
     // It has a file and no specification, and no command makes it.
     void aRecordedListIsCopiedAndExported() {
         const QTemporaryDir folder;
