@@ -83,8 +83,10 @@ void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const Par
         }
         addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id, chosen == choice.id);
     }
-    QObject::connect(search, &QLineEdit::textChanged, menu,
-                     [menu](const QString& text) { showFound(menu->actions(), text); });
+    QObject::connect(search, &QLineEdit::textChanged, menu, [menu](const QString& text) {
+        showFound(menu->actions(), text);
+        menu->resize(menu->sizeHint()); // else it keeps too low a height, with a scroller
+    });
     QObject::connect(search, &QLineEdit::returnPressed, menu, [menu] {
         for (QAction* action : menu->actions())
             if (action->isCheckable() && action->isVisible()) {
