@@ -59,6 +59,13 @@ std::string namesOf(const std::vector<Segment>& segments) {
     return names.empty() ? "none" : names;
 }
 
+/// "32,742": labels are read beside counts that are written so.
+std::string withThousands(std::int64_t count) {
+    std::string digits = std::to_string(count);
+    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+    return digits;
+}
+
 Cut atToken(const std::string& typed, std::int64_t token, const std::string& label, const CaptureReader& capture) {
     const std::int64_t n = capture.info().numTokens;
     const std::string none = "'none' to evaluate on the last queries, which the policy then has seen";
@@ -68,7 +75,7 @@ Cut atToken(const std::string& typed, std::int64_t token, const std::string& lab
     if (token == n)
         refuse(typed, "leaves no evaluation queries: it lies at the end of the capture, token " + std::to_string(n),
                n < 2 ? range : range + ", or " + none, capture);
-    return {typed, static_cast<TokenIndex>(token), false, label + std::to_string(token)};
+    return {typed, static_cast<TokenIndex>(token), false, label + withThousands(token)};
 }
 
 Cut atSegment(const std::string& typed, const std::string& name, const CaptureReader& capture) {
@@ -88,12 +95,12 @@ Cut atSegment(const std::string& typed, const std::string& name, const CaptureRe
 
 Cut noCut(const std::string& typed, const CaptureReader& capture) {
     const auto n = static_cast<TokenIndex>(capture.info().numTokens);
-    return {typed, n, true, "none, all " + std::to_string(n) + " tokens seen"};
+    return {typed, n, true, "none, all " + withThousands(n) + " tokens seen"};
 }
 
 Cut lastTokens(const std::string& typed, std::int64_t count, const CaptureReader& capture) {
     return atToken(typed, capture.info().numTokens - std::max<std::int64_t>(count, 0),
-                   "before the last " + std::to_string(count) + ", ", capture);
+                   "before the last " + withThousands(count) + ", ", capture);
 }
 
 Cut defaultCut(const CaptureReader& capture) {

@@ -392,10 +392,12 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
     if (request.recorded || !isKnown(familyOf(request.policy.policy))) {
         std::vector<std::string> known;
         for (const Policy* policy : allPolicies())
-            if (isKnown(policy->card().family)) known.push_back(policy->card().id);
-        throw Error({"no theorem of the papers speaks about " +
-                         (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
-                     "policy", fmt::format("Choose one of {}", fmt::join(known, ", "))});
+            if (isKnown(policy->card().family))
+                known.push_back(fmt::format("{} ({})", policy->card().name, policy->card().id));
+        const PolicyCard& asking = policyById(request.policy.policy).card();
+        throw Error({"no theorem of the papers speaks about " + (request.recorded ? "a recorded list" : asking.name),
+                     request.recorded ? "policy" : "policy " + asking.id,
+                     fmt::format("Choose one of {}", fmt::join(known, ", "))});
     }
 }
 

@@ -151,7 +151,8 @@ private slots:
             QVERIFY(!one["engine"].toString().isEmpty() && one["notes"].isString());
         }
         const Outcome refused = run({"theory", kSample, "--policy", "snapkv@0.25", "--out", "no.csv"});
-        QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") &&
+        QVERIFY(refused.code == 2 &&
+                refused.error.contains("no theorem of the papers speaks about SnapKV (policy snapkv)") &&
                 !written().contains("no.csv"));
         QCOMPARE(run({"theory", kSample, "--policy", "keydiff@0.25", "--epsilon", "0", "--out", "no.csv"}).code, 2);
     }

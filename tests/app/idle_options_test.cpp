@@ -1,6 +1,7 @@
 // Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they
 // do. A colour that shows what other panes keep follows them, however late they come.
 #include "app/window/canvas/view_options.h"
+#include "app/window/style/appearance.h"
 #include "tests/app/click_entry.h"
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
@@ -11,6 +12,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
+#include <QStyle>
 #include <QTimer>
 
 #include <algorithm>
@@ -148,7 +150,8 @@ private slots:
         QVERIFY(QTest::qWaitForWindowExposed(&row));
         QPushButton *chip = chipOf(row, "Quantity"), *first = chipOf(row, "First pane"), *map = chipOf(row, "Colours");
         QVERIFY(chip && first && map && first->isHidden() && map->isVisible());
-        QStringList headings, found;
+        QStringList headings, found, headingsLeft;
+        bool scrolls = false;
         QTimer::singleShot(0, chip, [&] {
             QMenu* menu = chip->menu();
             if (!QTest::qWaitForWindowExposed(menu)) return;
@@ -156,11 +159,18 @@ private slots:
             QTest::keyClicks(menu->findChild<QLineEdit*>("menuSearch"), "entropy");
             for (const QAction* action : menu->actions())
                 if (action->isVisible() && action->isCheckable()) found += action->text();
+            for (const QLabel* label : menu->findChildren<QLabel*>())
+                if (label->isVisible()) headingsLeft += label->text();
+            // A second column would begin with entries that have no heading.
+            menu->setStyleSheet(styleSheetOf(themeOf(ThemeId::Light), 1));
+            scrolls = menu->style()->styleHint(QStyle::SH_Menu_Scrollable, nullptr, menu) != 0;
             QTest::keyClick(menu->findChild<QLineEdit*>("menuSearch"), Qt::Key_Return);
             menu->close();
         });
         QTest::mouseClick(chip, Qt::LeftButton);
         QTRY_COMPARE(found, QStringList("Attention entropy, nat"));
+        QCOMPARE(headingsLeft, QStringList("EXACT ATTENTION")); // the others lay over the entries
+        QVERIFY(scrolls);
         QVERIFY(headings.contains("ATTENTION OUTPUT ERROR") && headings.contains("TWO PANES"));
         QCOMPARE(viewOptions(one.bench.session(), view).choice("quantity"), std::string("entropy"));
         one.bench.change([&](Session& s) { setViewOption(s, "head_grid", "quantity", "error_difference"); }, "Compare");

@@ -208,7 +208,7 @@ private slots:
         field->selectAll();
         QTest::keyClicks(field, "-4");
         QTest::keyClick(field, Qt::Key_Return);
-        QVERIFY2(row->errorMessage().contains("protect_last"), qPrintable(row->errorMessage()));
+        QVERIFY2(row->errorMessage().contains("Protect last"), qPrintable(row->errorMessage()));
         QCOMPARE(open.bench.session().panes[0].policy.values.integer("protect_last"), 7);
     }
 

@@ -73,6 +73,14 @@ class ParameterPanelTest : public QObject {
     Q_OBJECT
 
 private slots:
+    /// The window shows labels, not ids.
+    void aRefusalNamesTheLabel() {
+        Panel open("keydiff");
+        auto* row = const_cast<ParameterRow*>(open.panel->row("window_share"));
+        emit row->edited("64", false);
+        QCOMPARE(row->errorMessage(), QString("'64' is not a value of Sliding window w. Give a number from 0 to 0.9"));
+    }
+
     void thePapersFewComeFirstAndTheRestIsFolded() {
         Panel open("compactor");
         const QStringList few{"lambda", "sketch_size", "chunk", "protect_first"};

@@ -3,7 +3,9 @@
 #include "app/window/actions/key_sheet.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/dialogs/manual_window.h"
+#include "app/window/panels/status_line.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QAbstractItemView>
@@ -67,6 +69,46 @@ private slots:
         QVERIFY(selected().size() > first.size());
         const QString said = open.window.notices().messages().join(' ');
         QVERIFY2(said.contains(QString("stands at %1 places").arg(count)), qPrintable(said));
+    }
+
+    void anotherCaptureHasOtherPlaces() {
+        OpenWindow open;
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        find->setFocus();
+        QTest::keyClicks(find, "garden");
+        find->clearFocus();
+        open.bench.openCapture(kvscope::testing::sourceDir() + "/sample_data/fewshot-1k.h5");
+        QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "fewshot-1k.h5"; }));
+        QVERIFY(open.bench.capture()->tokens().bytes.find("garden") == std::string::npos);
+        QCOMPARE(find->findChild<QLabel*>("findPlace")->text(), QString("none"));
+    }
+
+    /// A sentence that was searched for names the selection: it takes no other number's name away.
+    void aLongNameLeavesTheOthersTheirRoom() {
+        OpenWindow open;
+        open.bench.change(
+            [](Session& s) {
+                select(s, {100, 101, 102},
+                       "when they saw him afar off, even before he came near unto them, they conspired");
+            },
+            "Find");
+        open.settle();
+        for (std::size_t pane = 0; pane < 2; ++pane) {
+            const PaneHeader* header = open.pane(pane)->header();
+            const auto isShown = [&](const char* id) { return header->findChild<QLabel*>(id)->isVisible(); };
+            QVERIFY2(isShown("paneError") && isShown("paneKept") && isShown("paneHits"),
+                     qPrintable(QString::number(header->width())));
+            QStringList names;
+            for (const QLabel* label : header->findChildren<QLabel*>())
+                if (label->isVisible() && label->property("role") == "quiet") names += label->text();
+            QVERIFY2(names.contains("error") && names.contains("kept"), qPrintable(names.join("; ")));
+        }
+        QString said;
+        for (const QLabel* label : open.window.statusLine()->findChildren<QLabel*>())
+            if (label->isVisible()) said += label->text() + "; ";
+        QVERIFY2(said.contains("kept by A"), qPrintable(said));
+        QVERIFY2(said.contains("KeyDiff"), qPrintable(said));
+        QVERIFY2(said.contains("when they saw"), qPrintable(said));
     }
 
     void aPositionIsNoName() {

@@ -8,6 +8,7 @@
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/window/panels/status_line.h"
+#include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
 #include "core/lists/selection_file.h"
 #include "core/run/record_results.h"
@@ -115,6 +116,60 @@ private slots:
         }
         open.window.findChild<BudgetBar*>()->slider()->setFocus(Qt::TabFocusReason);
         QCOMPARE(notices.pos(), before);
+    }
+
+    /// The name comes before the words of the chips beside it.
+    void aChipGivesItsRoomToTheName() {
+        OpenWindow open({1440, 900});
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::ComparePolicies;
+                s.panes[2] = {PolicySpec::parse("subgen"), {}, {}};
+            },
+            "Pane");
+        open.settle();
+        PaneHeader* header = open.pane(2)->header();
+        const auto* name = header->findChild<ElidedLabel*>();
+        const QString whole = name->accessibleName();
+        QCOMPARE(whole, QString("SubGen"));
+        int least = 0;
+        for (int width = 360; width >= 200; width -= 4) {
+            header->resize(width, header->height());
+            open.arrange();
+            header->resize(width, header->height());
+            header->layout()->activate();
+            if (name->text() == whole) {
+                least = width;
+                continue;
+            }
+            for (const QPushButton* chip : header->findChildren<QPushButton*>())
+                QVERIFY2(!chip->isVisible() || chip->text() == QString::fromUtf8("▾") || chip->text().size() <= 5,
+                         qPrintable(QString("%1 beside %2 at %3").arg(chip->text(), name->text()).arg(width)));
+        }
+        QVERIFY2(least < 280, qPrintable(QString::number(least)));
+    }
+
+    /// A list that is opened first opens the capture that it names, from beside itself.
+    void aListOpensItsCapture() {
+        const QTemporaryDir folder;
+        const QString list = folder.filePath("list.json"), capture = folder.filePath("needle-1k.h5");
+        OpenWindow open;
+        const auto result = open.bench.viewInput().panes[0].result;
+        writeSelection(list.toStdString(), recordSelection(std::span(&result, 1), {}), open.bench.capture()->tokens());
+        open.window.actions()->byName("close")->trigger();
+        QVERIFY(open.until([&] { return !open.bench.capture(); }));
+        open.window.openPath(list);
+        open.settle();
+        QVERIFY(!open.bench.capture());
+        const QString missing = open.window.notices().messages().join(' ');
+        QVERIFY2(missing.contains("needle-1k.h5") && missing.contains("Locate it"), qPrintable(missing));
+        QVERIFY(open.noticeButton("Locate…"));
+        QVERIFY(QFile::copy(QString::fromStdString(kvscope::testing::kSample), capture));
+        open.window.openPath(list);
+        QVERIFY2(open.until([&] { return open.bench.capture() && open.bench.session().panes.size() == 4; }),
+                 qPrintable(open.window.notices().messages().join(' ')));
+        QCOMPARE(open.bench.session().panes.back().recordedPath, list.toStdString());
+        QVERIFY(open.window.notices().messages().isEmpty());
     }
 
     // It has a file and no specification, and no command makes it.

@@ -4,6 +4,7 @@
 #include "app/window/dialogs/export_dialog.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/panels/metrics_table.h"
+#include "app/window/widgets/live_number.h"
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
@@ -239,6 +240,11 @@ private slots:
                                         .arg(number->fontMetrics().horizontalAdvance(number->text()))));
             }
             QVERIFY(shown >= 2 && header->findChild<QLabel*>("paneError")->isVisible());
+            int names = 0;
+            for (const QLabel* label : header->findChildren<QLabel*>())
+                names += label->isVisible() && label->property("role") == "quiet" ? 1 : 0;
+            const bool hasMass = header->findChildren<LiveNumber*>().at(1)->isVisible();
+            QCOMPARE(names, shown + (hasMass ? 1 : 0)); // no number without its name
         }
     }
 

@@ -101,6 +101,15 @@ private slots:
         for (const SessionPane& one : open.bench.session().panes) QVERIFY(one.policy == pane.policy);
     }
 
+    void aRefusalQuotesWhatWasTyped() {
+        Fields open;
+        open.type(open.budget(), "200%");
+        QTest::keyClick(open.budget(), Qt::Key_Return);
+        QVERIFY(open.budget()->property("wrong").toBool());
+        const QString said = open.window.notices().messages().join(' ');
+        QVERIFY2(said.contains("'200%' is not a share") && !said.contains("2t"), qPrintable(said));
+    }
+
     void aDecimalCommaIsRefused() {
         Fields open;
         for (const char* typed : {"0,25", "25,5%", "1,00", "0,250"}) {

@@ -20,7 +20,7 @@ using kvscope::testing::OpenWindow;
 
 namespace {
 
-constexpr int kValue = 3, kOther = 4, kDifference = 5;
+constexpr int kValue = 3, kOther = 4, kDifference = 5, kBar = 6;
 
 struct WholeModel : OpenWindow {
     QTableView* table = window.findChild<QTableView*>("worstHeads");
@@ -72,6 +72,9 @@ private slots:
         QCOMPARE(texts({3e-7, 2.5e-9}), QStringList({QString::fromUtf8("3.000e−07"), QString::fromUtf8("2.500e−09")}));
         QCOMPARE(texts({0, 0}), QStringList({"0", "0"}));
         QCOMPARE(texts({INFINITY, 0.5})[1], QString("0.5000"));
+        // One outlier does not take the digits of the others; what would read 0.000 has an exponent.
+        QCOMPARE(texts({0.745, 0.7, 27.2, 0.0004, 0.68, 0.71}),
+                 QStringList({"0.745", "0.700", "27.200", QString::fromUtf8("4.0e−4"), "0.680", "0.710"}));
     }
 
     void theNextPaneStandsBeside() {
@@ -92,6 +95,31 @@ private slots:
         QVERIFY(
             open.until([&] { return open.gridIsThere() && open.comparesAll() && open.title(kOther) == "A KeyDiff"; }));
         QCOMPARE(open.title(kValue), QString("C StreamingLLM"));
+    }
+
+    /// A bar needs its length: the outlier of the other pane ends at an arrow.
+    void anOutlierLeavesTheBarsTheirLength() {
+        WholeModel open;
+        open.bench.change(
+            [](Session& s) {
+                s.panes[1] = {PolicySpec::parse("balancekv_stream"), {}, {}};
+                s.panes[0].policy = PolicySpec::parse("compactor");
+            },
+            "Panes");
+        QVERIFY(open.waitForAll());
+        double largest = 0, others = 0;
+        for (int row = 0; row < open.table->model()->rowCount(); ++row) {
+            largest = std::max(largest, open.number(row, kValue));
+            others = std::max(others, open.number(row, kOther));
+        }
+        QVERIFY2(others > 4 * largest, qPrintable(QString("%1, %2").arg(others).arg(largest)));
+        open.arrange();
+        const QImage bar =
+            open.table->viewport()->grab(open.table->visualRect(open.table->model()->index(0, kBar))).toImage();
+        const QColor ground = bar.pixelColor(bar.width() - 2, 2);
+        int length = 0; // in the row of the largest value, above the square
+        for (int x = 0; x < bar.width(); ++x) length += bar.pixelColor(x, bar.height() / 2 - 3) != ground ? 1 : 0;
+        QVERIFY2(length > bar.width() / 3, qPrintable(QString("%1 of %2").arg(length).arg(bar.width())));
     }
 
     /// Who keeps everything scores nothing; the pane after it does.
@@ -232,6 +260,19 @@ private slots:
                              static_cast<int>(cell.index % data->columns));
             }
         QCOMPARE(dots, opened);
+    }
+
+    /// A view opened as a tab over the grid hides it, not the list.
+    void theListGoesOnWithoutTheGrid() {
+        WholeModel open;
+        QVERIFY(open.waitForAll());
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "head_grid") dock->hide();
+        open.settle();
+        open.bench.change([](Session& s) { s.activePane = 1; }, "Pane");
+        QVERIFY(open.waitForAll());
+        QVERIFY(open.table->model()->rowCount() > 0);
+        QCOMPARE(open.title(kValue), QString("B SnapKV"));
     }
 
     /// Nobody sees the list, nobody computes for it.

@@ -58,7 +58,7 @@ private slots:
         QTest::newRow("context") << "needle"
                                  << "segment:context" << 995 << false << "end of context, 995";
         QTest::newRow("question") << "needle"
-                                  << "segment:question" << 1021 << false << "end of question, 1021";
+                                  << "segment:question" << 1021 << false << "end of question, 1,021";
         QTest::newRow("first needle") << "needle"
                                       << "segment:needle" << 299 << false << "end of needle, 299";
         QTest::newRow("last") << "needle"
@@ -66,9 +66,9 @@ private slots:
         QTest::newRow("first token") << "needle"
                                      << "1" << 1 << false << "token 1";
         QTest::newRow("last token") << "needle"
-                                    << "1027" << 1027 << false << "token 1027";
+                                    << "1027" << 1027 << false << "token 1,027";
         QTest::newRow("none") << "needle"
-                              << "none" << 1028 << true << "none, all 1028 tokens seen";
+                              << "none" << 1028 << true << "none, all 1,028 tokens seen";
         QTest::newRow("turns: context") << "turns"
                                         << "default" << 40 << false << "end of context, 40";
         QTest::newRow("turns: question after the context")

@@ -205,7 +205,7 @@ private slots:
         const auto refused = [](const std::string& spec, TheoryAsked asked) {
             return errorText([&] { rowsOf(spec, asked); });
         };
-        QVERIFY(refused("snapkv@0.25", {}).contains("no theorem of the papers speaks about policy snapkv"));
+        QVERIFY(refused("snapkv@0.25", {}).contains("no theorem of the papers speaks about SnapKV (policy snapkv)"));
         QVERIFY(refused("keydiff@0.25", {0, 0.01}).contains("epsilon must be above 0"));
         QVERIFY(refused("keydiff@0.25", {0.5, 1}).contains("delta between 0 and 1"));
     }

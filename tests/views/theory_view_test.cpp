@@ -158,6 +158,16 @@ private slots:
         }
     }
 
+    /// A note goes on below the numbers to the right edge.
+    void aNoteHasTheWidthOfItsRow() {
+        const Scene scene = m_view.buildScene(input("compactor@0.25"), m_options, viewport(435, 520, m_text));
+        double right = 0;
+        for (const Drawable& item : scene.items)
+            if (const auto* text = std::get_if<TextItem>(&item); text && text->text.starts_with("more columns than"))
+                right = text->position.x + m_text.measure(text->text, text->style).width;
+        QVERIFY2(right > 310, qPrintable(QString::number(right))); // the scale ends at 297
+    }
+
     // At this head Theorem 3.2 says nothing: no head has a mark there. The marks of other heads are drawn where a line
     // explains them.
     void rowsWithoutAStatementHaveNoMark() {

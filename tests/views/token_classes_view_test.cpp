@@ -148,6 +148,9 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"classes", classes.toStdString()}});
         const ViewInput input = inputFor(m_view, kPanes, options);
         QCOMPARE(misplacedTexts(m_view, input, options, size, m_text), QStringList());
+        const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
+        const bool hasRoom = size.height() >= 200 || size.width() >= 460; // else the help explains the black line
+        QVERIFY(!hasRoom || QString::fromStdString(paintSceneAsText(scene)).contains("kept share of all tokens"));
     }
 
     // Names and counts go last: in low docks there are fewer rows, and what is not shown is counted.

@@ -67,7 +67,7 @@ private slots:
             frame.forExport = forExport;
             const Scene scene = m_view.buildScene(input, m_options, frame);
             QCOMPARE(scene_checks::misplacedTexts(scene, m_text), QStringList());
-            for (const char* number : {"0.25", "0.375", "+0.125", "0.5", "−0.25"})
+            for (const char* number : {"0.250", "0.375", "+0.125", "0.500", "−0.250"})
                 QVERIFY2(scene_checks::hasText(scene, number), number);
         }
     }

@@ -282,6 +282,11 @@ private slots:
         QVERIFY2(outside * 20 < steps, qPrintable(QString("%1 of %2").arg(outside).arg(steps)));
         QVERIFY2(walked < 0.9 * coins, qPrintable(QString::number(walked / coins)));
         QVERIFY(QString::fromStdString(paintSceneAsText(sceneOf(other))).contains("yᵀη / (cR²) = 1 − 2p"));
+        for (const QSize low : {QSize(430, 190), QSize(300, 200), QSize(868, 130)}) // the curve has a name there, too
+            QVERIFY(
+                QString::fromStdString(paintSceneAsText(m_view.buildScene(handInput(13, 1), walkOptions(),
+                                                                          viewport(low.width(), low.height(), m_text))))
+                    .contains("yᵀη / (cR²)"));
         for (const double width : {943.0, 490.0, 246.0}) { // what to do is never cut
             const QString head = QString::fromStdString(
                 paintSceneAsText(m_view.buildScene(other, walkOptions(), viewport(width, 160, m_text))));

@@ -259,9 +259,9 @@ public:
         const std::int64_t keys = data->keyEnd - data->keyBegin, first = keysOfColumn(keys, std::ssize(sums), 0);
         const HeavyColumns half = columnsForHalf(sums, keys);
         const double share = static_cast<double>(half.keys) / static_cast<double>(keys);
-        const std::string tokens = first == 1
-                                       ? fmt::format("Key {} takes", data->keyBegin)
-                                       : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
+        const std::string tokens = first == 1 ? fmt::format("Key {} takes", formatCount(data->keyBegin))
+                                              : fmt::format("Keys {}–{} take", formatCount(data->keyBegin),
+                                                            formatCount(data->keyBegin + first - 1));
         // Where a column stands for several keys, fewer than all of them may hold its weight.
         const std::string rest = half.columns <= 1
                                      ? ""

@@ -15,10 +15,14 @@ constexpr PickId kGround{PickId::Kind::Legend, 300}, kGrid{PickId::Kind::Cell, -
 constexpr double kPadding = 8, kHeading = 15, kQueryTexts = 58, kKeyTexts = 52;
 constexpr double kLeastCell = 9, kLeastBareCell = 5, kMostCell = 40, kCellWithNumber = 29;
 
-/// What to leave out when room is scarce: the tokens' texts, then all headings but the first.
+constexpr double kLeastWide = 190; // of an inset whose headings name the tokens
+
+/// What to leave out when room is scarce: the tokens' texts beside the cells, those in the headings, the last headings.
 struct Mode {
-    bool texts;
-    std::size_t headings;
+    bool texts = false;
+    std::vector<std::string> headings;
+    double least = 0;  ///< room that the numbers in the headings need: a number that is cut reads as another one
+    double ground = 0; ///< least width of the inset
 };
 
 /// The parts of the inset; `cell` is 0 where the inset does not fit.
@@ -36,17 +40,18 @@ struct Room {
 
 Inset fitted(const Room& place, const MapNeighbourhood& around, const Mode& mode) {
     const auto& [room, atRight] = place;
-    const auto& [texts, headings] = mode;
+    const bool texts = mode.texts;
     const auto columns = static_cast<double>(around.cells.shape[1]), rows = static_cast<double>(around.cells.shape[0]);
     const double left = texts ? kQueryTexts : 0,
-                 top = kHeading * static_cast<double>(headings) + (texts ? kKeyTexts : 4);
+                 top = kHeading * static_cast<double>(mode.headings.size()) + (texts ? kKeyTexts : 4);
+    if (room.width - 2 * kPadding < mode.least) return {};
     Inset inset;
     inset.mode = mode;
     inset.cell = std::floor(
         std::min({kMostCell, (room.width - 2 * kPadding - left) / columns, (room.height - 2 * kPadding - top) / rows}));
     if (inset.cell < (texts ? kLeastCell : kLeastBareCell)) return {};
     // The headings may be wider than the grid.
-    const double width = std::min(room.width, std::max(2 * kPadding + left + inset.cell * columns, 190.0));
+    const double width = std::min(room.width, std::max(2 * kPadding + left + inset.cell * columns, mode.ground));
     inset.ground = {atRight ? room.right() - width : room.x, room.y, width, 2 * kPadding + top + inset.cell * rows};
     inset.grid = {inset.ground.x + kPadding + left, room.y + kPadding + top, inset.cell * columns, inset.cell * rows};
     return inset;
@@ -111,14 +116,76 @@ Room farthestCorner(const MapLayout& layout, const MapNeighbourhood& around) {
             isLeft};
 }
 
-/// From the most informative mode to the smallest.
-std::array<Mode, 3> modesOf(std::size_t headings) {
-    return {Mode{true, headings}, Mode{false, headings}, Mode{false, 1}};
+std::string valueWords(const AttentionMapData& data) {
+    const MapNeighbourhood& around = *data.locked;
+    std::string words = std::string(data.valueName()) + " " + cellText(around.value());
+    if (around.rank > 0) words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
+    return words;
+}
+
+/// One line each for the cell, its value, and who keeps the key.
+std::vector<std::string> wideHeadings(const ViewInput& input, const AttentionMapData& data) {
+    const MapNeighbourhood& around = *data.locked;
+    std::vector<std::string> headings = {fmt::format("{} {} → key {}", data.rowsAreKeys ? "key" : "query",
+                                                     quotedToken(input, around.query), quotedToken(input, around.key)),
+                                         valueWords(data)};
+    std::string kept;
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            const TokenState state = tokenStates(input, pane)[around.key];
+            kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, stateName(state));
+        }
+    if (!kept.empty()) headings.push_back(kept);
+    return headings;
+}
+
+/// The same in short lines without the tokens' texts.
+std::vector<std::string> narrowHeadings(const ViewInput& input, const AttentionMapData& data) {
+    const MapNeighbourhood& around = *data.locked;
+    std::vector<std::string> headings = {
+        fmt::format("{} {}", data.rowsAreKeys ? "key" : "query", formatCount(around.query)),
+        "key " + formatCount(around.key), std::string(data.valueName()) + " " + cellText(around.value())};
+    if (around.rank > 0) headings.push_back("rank " + formatCount(around.rank));
+    std::string keepers;
+    bool isSeen = false;
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            const TokenState state = tokenStates(input, pane)[around.key];
+            isSeen = isSeen || state != TokenState::AfterCut;
+            if (isKept(state)) keepers += std::string(" ") + pane.letter;
+        }
+    if (isSeen) headings.push_back(keepers.empty() ? "kept by none" : "kept by" + keepers);
+    return headings;
+}
+
+TextStyle headingStyle(std::size_t line) {
+    return {FontFace::Interface, 11, line == 0 ? FontWeight::SemiBold : FontWeight::Regular};
+}
+
+/// The first `count` lines; `whole` of them must not be cut.
+Mode modeOf(bool texts, const std::vector<std::string>& lines, std::size_t count, std::size_t whole,
+            const TextService& text) {
+    Mode mode{texts, {lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(std::min(count, lines.size()))}};
+    for (std::size_t line = 0; line < std::min(whole, mode.headings.size()); ++line)
+        mode.least = std::max(mode.least, std::ceil(text.measure(mode.headings[line], headingStyle(line)).width) + 1);
+    mode.ground = mode.least + 2 * kPadding;
+    return mode;
+}
+
+/// From the most informative mode to the smallest. Numbers are whole in all of them.
+std::array<Mode, 7> modesOf(const ViewInput& input, const AttentionMapData& data, const TextService& text) {
+    const std::vector<std::string> wide = wideHeadings(input, data), narrow = narrowHeadings(input, data);
+    std::array<Mode, 7> modes = {modeOf(true, wide, 3, 2, text),    modeOf(false, wide, 3, 2, text),
+                                 modeOf(true, narrow, 3, 3, text),  modeOf(false, narrow, 5, 4, text),
+                                 modeOf(false, narrow, 3, 3, text), modeOf(false, wide, 1, 1, text),
+                                 modeOf(false, narrow, 2, 2, text)};
+    for (const std::size_t ofWide : {0, 1, 5}) modes[ofWide].ground = std::max(modes[ofWide].ground, kLeastWide);
+    return modes;
 }
 
 /// Prefers a smaller inset beside the map or over its masked corner to a larger one that hides cells.
-Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport, std::size_t headings) {
-    const auto modes = modesOf(headings);
+Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport,
+             const std::array<Mode, 7>& modes) {
     const Room beside = roomBeside(layout, viewport, widthBeside(layout, viewport));
     for (const Mode& mode : modes) {
         const Inset masked = overMasked(layout, data, mode), free = fitted(beside, *data.locked, mode);
@@ -195,28 +262,6 @@ void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbou
     }
 }
 
-std::string valueWords(const AttentionMapData& data) {
-    const MapNeighbourhood& around = *data.locked;
-    std::string words = std::string(data.valueName()) + " " + cellText(around.value());
-    if (around.rank > 0) words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
-    return words;
-}
-
-std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapData& data) {
-    const MapNeighbourhood& around = *data.locked;
-    std::vector<std::string> headings = {fmt::format("{} {} → key {}", data.rowsAreKeys ? "key" : "query",
-                                                     quotedToken(input, around.query), quotedToken(input, around.key)),
-                                         valueWords(data)};
-    std::string kept;
-    for (const PaneData& pane : input.panes)
-        if (pane.result) {
-            const TokenState state = tokenStates(input, pane)[around.key];
-            kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, stateName(state));
-        }
-    if (!kept.empty()) headings.push_back(kept);
-    return headings;
-}
-
 /// Frames the neighbourhood on the map, with a cross-hair that stops at the frame.
 void drawFrame(SceneBuilder& builder, const PlotFrame& frame, const MapNeighbourhood& around, const Theme& theme) {
     const Point from = frame.toPixels(around.keyBegin, around.rowBegin);
@@ -248,7 +293,7 @@ std::string cellText(float value) { return std::isnan(value) ? "masked" : format
 double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
                      const Viewport& viewport) {
     if (!data.locked) return 0;
-    const auto modes = modesOf(headingsOf(input, data).size());
+    const auto modes = modesOf(input, data, *viewport.text);
     if (overMasked(layout, data, modes.front()).cell > 0) return 0;
     const Box& plot = layout.frame.plot;
     const double most = std::min(0.45 * viewport.width, plot.width - 1.5 * plot.height);
@@ -269,15 +314,14 @@ void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const Attent
     if (!data.locked) return;
     const Theme& theme = themeOf(viewport.theme);
     drawFrame(builder, layout.frame, *data.locked, theme);
-    const std::vector<std::string> headings = headingsOf(input, data);
-    const Inset inset = placed(layout, data, viewport, headings.size());
+    const Inset inset = placed(layout, data, viewport, modesOf(input, data, *viewport.text));
     if (inset.cell == 0) return;
     builder.rectangle(inset.ground, theme.raised, {theme.control, 1, {}}, 4, kGround);
-    for (std::size_t line = 0; line < inset.mode.headings; ++line) {
-        const TextStyle style{FontFace::Interface, 11, line == 0 ? FontWeight::SemiBold : FontWeight::Regular};
+    for (std::size_t line = 0; line < inset.mode.headings.size(); ++line) {
+        const TextStyle style = headingStyle(line);
         builder.label(
             {inset.ground.x + kPadding, inset.ground.y + kPadding + kHeading * (static_cast<double>(line) + 0.5)},
-            builder.elide(headings[line], style, inset.ground.width - 2 * kPadding), style,
+            builder.elide(inset.mode.headings[line], style, inset.ground.width - 2 * kPadding), style,
             line == 0 ? theme.text1 : theme.text2);
     }
     drawCells(builder, inset, data, scale, theme);

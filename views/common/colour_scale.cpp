@@ -195,10 +195,14 @@ std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, do
 ParameterValues withCommonRange(const View& view, const std::vector<const ViewInput*>& inputs,
                                 ParameterValues options) {
     if (!options.has(kValueRangeOption) || !options.isDefault(kValueRangeOption)) return options;
-    // Removes the rounding error of the logarithm: 3e-6 stays exactly that.
-    const auto exact = [](double value) {
+    // Three digits, rounded outwards so that every value stays inside: a bar prints a chosen end with all its digits.
+    const auto outwards = [](double value, bool up) {
+        if (value == std::round(value)) return value;
         const double rounded = roundedValue(value);
-        return std::abs(rounded - value) <= 1e-9 * std::abs(value) ? rounded : value;
+        if (up ? rounded >= value : rounded <= value) return rounded;
+        if (std::abs(rounded - value) <= 1e-9 * std::abs(value)) return rounded; // an error of the logarithm
+        const double digit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 2);
+        return roundedValue(up ? rounded + digit : rounded - digit);
     };
     ValueRange common;
     int scales = 0;
@@ -208,8 +212,8 @@ ParameterValues withCommonRange(const View& view, const std::vector<const ViewIn
         ValueRange own = scale->range();
         if (const auto only = scale->onlyValue()) own.low = own.high = only;
         if (scales++ > 0 && own.quantity != common.quantity) return options;
-        common = {std::min(common.low.value_or(INFINITY), exact(*own.low)),
-                  std::max(common.high.value_or(-INFINITY), exact(*own.high)), own.quantity};
+        common = {std::min(common.low.value_or(INFINITY), outwards(*own.low, false)),
+                  std::max(common.high.value_or(-INFINITY), outwards(*own.high, true)), own.quantity};
     }
     if (scales > 1 && *common.low < *common.high) options.setText(kValueRangeOption, common.text());
     return options;

@@ -19,7 +19,7 @@ double decadesOf(double margin) { return std::clamp(std::log10(std::max(margin, 
 
 /// A colour and a dash, so that lines differ without colour too.
 Stroke lineOf(std::size_t index, const Theme& theme) {
-    const Colour colours[] = {theme.kept, theme.evicted, theme.query, theme.anchor, theme.text2};
+    const Colour colours[] = {theme.kept, theme.evicted, theme.query, theme.protectedToken, theme.text2};
     const std::vector<double> dashes[] = {{}, {6, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}};
     return {colours[index % std::size(colours)], 1.8, dashes[index % std::size(dashes)]};
 }

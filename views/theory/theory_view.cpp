@@ -124,7 +124,7 @@ void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t i
 
 /// Writes words in the plot, on a ground in the row's colour that hides the plot's lines.
 void drawWords(SceneBuilder& builder, const std::string& words, Point at, bool striped, const Theme& theme) {
-    constexpr double kHalf = 6, kMargin = 4;
+    constexpr double kHalf = 8, kMargin = 4;
     const Box box{at.x - kMargin, at.y - kHalf, builder.width(words, kPlain) + 2 * kMargin, 2 * kHalf};
     builder.rectangle(box, theme.canvas);
     if (striped) builder.rectangle(box, stripeColour(theme));
@@ -133,10 +133,12 @@ void drawWords(SceneBuilder& builder, const std::string& words, Point at, bool s
 
 /// Writes what limits the statement below its mark, where the row is high enough; or, in place of a missing mark, why
 /// there is none, where there is room.
-void drawNote(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, bool striped,
-              const Theme& theme) {
+void drawNote(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, double rowRight,
+              bool striped, const Theme& theme) {
     const std::string why = isSilent(row) ? whySilent(row) : row.caveat;
-    const double room = layout.plot.width - 8, width = builder.width(why, kPlain);
+    // Below the numbers a note may go on to the right edge.
+    const double room = row.hasMargin() ? rowRight - layout.plot.x - 8 : layout.plot.width - 8,
+                 width = builder.width(why, kPlain);
     if (why.empty() || (row.hasMargin() ? layout.rowHeight < 46 : width > room)) return;
     const Point at =
         row.hasMargin() ? Point{layout.plot.x + 4, y + 18} : Point{layout.plot.x + (layout.plot.width - width) / 2, y};
@@ -279,7 +281,7 @@ public:
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const double y = layout.yOf(i);
             drawNames(builder, data->rows[rows[i]], layout, y, theme);
-            drawNote(builder, data->rows[rows[i]], layout, y, i % 2 == 1, theme);
+            drawNote(builder, data->rows[rows[i]], layout, y, viewport.width - 8, i % 2 == 1, theme);
             drawMarks(builder, *data, rows[i], layout, y, theme);
         }
         drawScale(builder, layout, theme);

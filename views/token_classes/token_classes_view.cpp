@@ -247,19 +247,21 @@ public:
         std::vector<LegendEntry> legend;
         for (const PaneData* pane : tally.panes)
             legend.push_back(identityOf(input, *pane, viewport.theme).legend(letteredName(*pane)));
-        const Layout layout = layoutOf(tally, legend, viewport);
+        Layout layout = layoutOf(tally, legend, viewport);
         Scene scene = blankScene(viewport);
         SceneBuilder builder(scene, *viewport.text);
-        const double right = drawTopLegend(builder, viewport, legend, 12);
+        const std::string axis = layout.frame.x.title,
+                          words = tally.ofKept ? "share of all tokens" : "kept share of all tokens",
+                          full = axis + "; tick = " + words;
+        const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
+        if (!inTitle) { // no room there: the legend names the line
+            legend.push_back(lineEntry(words, {theme.ink, 1, {}}));
+            layout = layoutOf(tally, legend, viewport);
+        }
+        drawTopLegend(builder, viewport, legend, 12);
         for (std::size_t place = 0; place < layout.rows.size(); ++place)
             drawRow(builder, input, tally, place, layout, viewport);
-        const std::string &axis = layout.frame.x.title,
-                          words = tally.ofKept ? "tick = share of all tokens" : "tick = kept share of all tokens",
-                          full = axis + "; " + words;
-        const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
         drawScale(builder, layout, inTitle ? full : axis, theme);
-        if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // otherwise the help explains it
-            builder.label({right, 13}, words, kLabel, theme.text2);
         drawProvenance(builder, input, viewport);
         return scene;
     }

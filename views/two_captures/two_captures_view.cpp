@@ -37,12 +37,34 @@ ParameterTable makeOptions() {
                       Stage::Features, "Which heads are drawn as marks.", source)};
 }
 
+/// The decimals of a column: as many as the number with the most needs, so that "0.24" stands as "0.240" below "0.811".
+int decimalsOf(const TwoCapturesData& data) {
+    int decimals = 0;
+    for (const Pane& pane : data.panes)
+        for (const double value : {pane.first, pane.second, pane.second - pane.first}) {
+            const std::string text = formatShort(value);
+            const std::size_t point = text.find('.');
+            if (point != std::string::npos && text.find('e') == std::string::npos)
+                decimals = std::max(decimals, static_cast<int>(text.size() - point) - 1);
+        }
+    return decimals;
+}
+
+/// A number beyond what decimals show has an exponent. A dash where the number is not known.
+std::string numberText(double value, int decimals) {
+    if (std::isnan(value)) return "–";
+    const std::string text = formatShort(value);
+    const bool hasDecimals = std::abs(value) < 1000 && text.find('e') == std::string::npos;
+    return hasDecimals ? formatFixed(value, decimals) : text;
+}
+
+std::string numberText(double value) { return std::isnan(value) ? "–" : formatShort(value); }
+
 std::string signedText(double value) { return (value > 0 ? "+" : "") + formatShort(value); }
+std::string signedText(double value, int decimals) { return (value > 0 ? "+" : "") + numberText(value, decimals); }
 
 /// A dash where the number is not known: a recorded list may leave out the head.
 std::string keptText(double tokens) { return std::isnan(tokens) ? "–" : formatCount(std::llround(tokens)); }
-
-std::string numberText(double value) { return std::isnan(value) ? "–" : formatShort(value); }
 
 double differenceOf(const Pane& pane) { return pane.second - pane.first; }
 
@@ -89,7 +111,7 @@ class TablePainter {
 public:
     TablePainter(SceneBuilder& builder, const TwoCapturesData& data, const Box& box, ThemeId theme)
         : m_builder(builder), m_data(data), m_box(box), m_themeId(theme), m_theme(themeOf(theme)),
-          m_withKept(box.width >= kLeastName + kBadge + 5 * kNumberColumn) {}
+          m_withKept(box.width >= kLeastName + kBadge + 5 * kNumberColumn), m_decimals(decimalsOf(data)) {}
 
     static double height(const TwoCapturesData& data) {
         return kRow * (2 + static_cast<double>(data.panes.size())) + 4;
@@ -130,9 +152,8 @@ private:
         const double room = m_box.right() - kNumberColumn * (m_withKept ? 5 : 3) - names;
         m_builder.label({names, y}, m_builder.elide(title, kName, room), kName, m_theme.text1);
         cells(y,
-              {numberText(pane.first), numberText(pane.second),
-               std::isnan(differenceOf(pane)) ? "–" : signedText(differenceOf(pane)), keptText(pane.keptFirst),
-               keptText(pane.keptSecond)},
+              {numberText(pane.first, m_decimals), numberText(pane.second, m_decimals),
+               signedText(differenceOf(pane), m_decimals), keptText(pane.keptFirst), keptText(pane.keptSecond)},
               m_theme.text1, kNumber);
     }
 
@@ -142,6 +163,7 @@ private:
     ThemeId m_themeId;
     const Theme& m_theme;
     bool m_withKept;
+    int m_decimals; ///< of the measure
 };
 
 /// A mark per head: its number on the first capture along x, on the second along y.

@@ -55,13 +55,17 @@ std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, cons
     return legend;
 }
 
-/// Names the line of the upper row in the legend where there is room: low plots have no axis title.
+/// Names the line of the upper row in the legend, since low plots have no axis title; shorter where the whole name
+/// would take a row from a low plot.
 void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const Theme& theme) {
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
+    const auto rowsOf = [&](const std::vector<LegendEntry>& entries) {
+        return legendRows(entries, viewport.width - 20, 2, *viewport.text);
+    };
     std::vector<LegendEntry> longer = legend;
     longer.insert(longer.begin(), lineEntry("yᵀη / (cR²) = 1 − 2p", {theme.text1, 1.3, {}}));
-    if (viewport.height >= kFurtherRows || legendRows(longer, viewport.width - 20, 2, *viewport.text) == 1)
-        legend = std::move(longer);
+    if (viewport.height < kFurtherRows && rowsOf(longer) > rowsOf(legend)) longer.front().label = "yᵀη / (cR²)";
+    legend = std::move(longer);
 }
 
 class WalkView final : public View {

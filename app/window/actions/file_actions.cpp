@@ -23,6 +23,7 @@
 #include <QSettings>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvscope {
 
@@ -142,6 +143,7 @@ void FileActions::openLive(const live::LiveDescription& description) {
 void FileActions::open(const QString& path) {
     if (path.startsWith('{')) return openLive(live::descriptionOf(path.toStdString())); // a recent live context
     const QString absolute = QFileInfo(path).absoluteFilePath();
+    m_listToAdd.clear();
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
     if (!isSession && looksLikeRecordedList(absolute)) return addRecorded(absolute);
@@ -229,9 +231,40 @@ void FileActions::offerToLocate(const QString& path, Session session) {
                    });
 }
 
+/// A list names its capture without a folder: it is looked for beside the list and where the program was started.
+void FileActions::openCaptureOf(const QString& path) {
+    try {
+        const QString name = fromUtf8(readSelection(path.toStdString()).captureFile);
+        if (name.isEmpty())
+            return offerCaptureFor(path, tr("%1 names no capture. A recorded list is shown on its "
+                                            "capture: open it")
+                                             .arg(QFileInfo(path).fileName()));
+        for (const QString& place : {QFileInfo(path).dir().filePath(name), name})
+            if (QFileInfo(place).isFile()) return openWithList(place, path);
+        offerCaptureFor(path, tr("The capture of %1 is neither beside it nor where KVScope was started: %2. Locate it, "
+                                 "or copy it beside the list.")
+                                  .arg(QFileInfo(path).fileName(), name));
+    } catch (const Error& error) {
+        report(fromUtf8(error.what()));
+    }
+}
+
+void FileActions::offerCaptureFor(const QString& path, const QString& message) {
+    m_notices.show("error", NoticeStrip::Tone::Error, message, tr("Locate…"), [this, path] {
+        const QString found =
+            QFileDialog::getOpenFileName(m_window, tr("Locate the capture"), QFileInfo(path).path(), kCaptureFilter);
+        if (!found.isEmpty()) openWithList(found, path);
+    });
+}
+
+void FileActions::openWithList(const QString& capture, const QString& list) {
+    m_notices.dismiss("error");
+    m_listToAdd = list;
+    m_workbench.openCapture(QFileInfo(capture).absoluteFilePath().toStdString());
+}
+
 void FileActions::addRecorded(const QString& path) {
-    if (!m_workbench.capture())
-        return report(tr("A recorded list is shown on its capture: open the capture first. %1").arg(path));
+    if (!m_workbench.capture()) return openCaptureOf(path);
     SessionPane pane;
     pane.recordedPath = path.toStdString();
     try { // refuses a list of another capture here, so that no pane is made that would report the same error
@@ -333,6 +366,7 @@ void FileActions::noteCapture() {
     m_notices.dismiss("changed");
     if (!m_workbench.capture()) return;
     m_isAskedLive = false;
+    if (const QString list = std::exchange(m_listToAdd, {}); !list.isEmpty()) addRecorded(list);
     const std::string& live = m_workbench.session().live.text();
     if (!sessionPath().isEmpty() || live.size() >= kLongestRecent) return;
     remember(fromUtf8(live.empty() ? m_workbench.capture()->info().path : live));

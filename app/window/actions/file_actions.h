@@ -62,6 +62,9 @@ private:
     bool saveTo(const QString& path);
     bool write(const std::string& path, const Session& session); ///< false: a notice says why not
     void addRecorded(const QString& path);
+    void openCaptureOf(const QString& list);                           ///< and adds the list
+    void offerCaptureFor(const QString& list, const QString& message); ///< for a list whose capture is not found
+    void openWithList(const QString& capture, const QString& list);
     void remember(const QString& path);
     void noteCapture(); ///< adds the opened capture to the recent ones
     void watchFiles();
@@ -80,6 +83,7 @@ private:
     QFileSystemWatcher m_watcher;
     QString m_changed;                                      ///< the file that has changed on disk last
     std::map<QString, std::pair<QDateTime, qint64>> m_told; ///< time and size of open files when opened or last told
+    QString m_listToAdd;                                    ///< a recorded list whose capture is being opened
     bool m_isAskedLive = false;    ///< a live context was asked for, and nothing opened or failed since
     QString m_stage;               ///< of a live context that is being opened
     Clock::TimePoint m_stageBegan; ///< when the stage began; `m_stageFrom`: the progress at that time

@@ -75,7 +75,9 @@ void PaneHeader::build() {
     m_error = named("paneError", add(tr("error"), QFont::Bold, errorText(8e-8), &m_errorName));
     m_mass = add(tr("mass"), QFont::Normal, percentText(1), &m_massName);
     m_kept = named("paneKept", add(tr("kept"), QFont::Normal, countText(1000), &m_keptName));
-    m_hits = named("paneHits", add({}, QFont::DemiBold, {}, &m_hitsName));
+    m_hitsName = added(metrics, named("paneHitsName", new ElidedLabel("quiet", Qt::ElideRight, this)));
+    m_hitsName->setMaximumWidth(px(140)); // it may be a sentence that was searched for
+    m_hits = named("paneHits", added(metrics, new LiveNumber(12, QFont::DemiBold, this, m_workbench.clock())));
     metrics->addStretch();
     connect(m_export, &QToolButton::clicked, this, &PaneHeader::exportWanted);
     connect(m_maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
@@ -130,7 +132,7 @@ void PaneHeader::refreshMetrics() {
     m_kept->show(countText(std::llround(chosen.attendedTokens())), isOutdated);
     m_kept->setToolTip(fromUtf8(keptBudget(*pane.result, input.kvHead)));
     const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
-    showText(m_hitsName, input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
+    m_hitsName->setFullText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->reserve(QString("%1/%1").arg(of));
     m_hits->show(of > 0 ? QString("%1/%2").arg(hit).arg(of) : QString("–"), isOutdated); // – : all after the cut
     showRealised(*pane.result, chosen);
@@ -142,7 +144,7 @@ void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head
     const Budget asked = effectiveBudget(m_workbench.session(), static_cast<std::size_t>(m_pane));
     if (hasOwnBudget(result, asked)) {
         m_realised->setVisible(true);
-        m_realised->setText(tr("own budget"));
+        m_realisedText = m_realisedShort = tr("own budget");
         m_realised->setToolTip(tr("The list was recorded with a budget of %1; the session asks for %2")
                                    .arg(fromUtf8(budgetWords(result.request.budget)), fromUtf8(budgetWords(asked))));
         return;
@@ -151,14 +153,15 @@ void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head
     m_realised->setVisible(kept != result.requested && result.visible > 0);
     if (!m_realised->isVisibleTo(this)) return;
     if (!head.queryHeads.empty()) {
-        m_realised->setText(tr("union %1").arg(countText(kept)));
+        m_realisedText = m_realisedShort = tr("union %1").arg(countText(kept));
         m_realised->setToolTip(tr("Each query head keeps %1 tokens of its own choice; drawn is the union of the %2 "
                                   "query heads of the group")
                                    .arg(m_kept->text(), countText(std::ssize(head.queryHeads))));
         return;
     }
-    m_realised->setText(
-        tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(result.visible))));
+    const double share = static_cast<double>(kept) / static_cast<double>(result.visible);
+    m_realisedText = tr("%1 kept").arg(percentText(share));
+    m_realisedShort = fromUtf8(formatWithin(100 * share, 100, 0)) + " %";
     const QString asks = takesBudget(result) ? fromUtf8(formatBudget(result.requested, result.visible))
                                              : tr("nothing, the policy takes no budget");
     m_realised->setToolTip(tr("Asked for: %1; kept: %2").arg(asks, fromUtf8(formatBudget(kept, result.visible))));
@@ -179,35 +182,42 @@ void PaneHeader::fit() {
 /// has the variant.
 void PaneHeader::fitTitle() {
     const QStringList shown{m_variantText, m_name->accessibleName(),
-                            m_realised->isHidden() ? QString() : m_realised->text()};
+                            m_realised->isHidden() ? QString() : m_realisedText};
     if (std::exchange(m_titleFitted, shown) == shown) return;
-    m_variant->setText(m_variantText);
-    int needed = px(14);
-    const auto add = [&](const QWidget* part, int sign) {
-        needed += sign * (part->sizeHint().width() + m_title->spacing());
+    const auto excess = [this] {
+        m_title->invalidate();
+        return m_title->sizeHint().width() + px(14) - width();
     };
-    for (int i = 0; i < m_title->count(); ++i)
-        if (const QWidget* part = m_title->itemAt(i)->widget())
-            if (part == m_export || part == m_maximise || !part->isHidden()) add(part, 1);
-    for (QToolButton* button : {m_export, m_maximise}) {
-        const bool fits = needed <= width() && (button != m_export || width() >= px(340));
-        button->setVisible(fits);
-        if (!fits) add(button, -1);
-    }
-    if (needed > width() && m_variantText.endsWith("▾")) m_variant->setText("▾");
+    const auto fits = [&] { return excess() <= 0; };
+    m_variant->setText(m_variantText);
+    m_realised->setText(m_realisedText);
+    m_maximise->setVisible(true);
+    m_export->setVisible(width() >= px(340));
+    for (QToolButton* button : {m_export, m_maximise})
+        if (!fits()) button->setVisible(false);
+    const bool hasMenu = m_variantText.endsWith("▾");
+    if (hasMenu && !fits()) m_variant->setText("▾");
+    if (!fits()) m_realised->setText(m_realisedShort);
+    const QFontMetrics font = m_variant->fontMetrics();
+    if (const int over = excess(); !hasMenu && over > 0)
+        m_variant->setText(font.elidedText(m_variantText, Qt::ElideRight,
+                                           std::max(px(24), font.horizontalAdvance(m_variantText) - over)));
 }
 
+/// No number stands without its name: what there is no room for goes as a whole.
 void PaneHeader::fitMetrics() {
     const std::vector<QLabel*> all = {m_errorName, m_error, m_massName, m_mass, m_keptName, m_kept, m_hitsName, m_hits};
     std::vector<QLabel*> shown = all;
     if (!m_hasHits) shown.resize(6);
     const auto needed = [&] {
         int width = px(16);
-        for (const QLabel* label : shown) width += label->sizeHint().width() + px(7);
+        for (const QLabel* label : shown)
+            width +=
+                (label == m_hitsName ? std::min(label->sizeHint().width(), px(40)) : label->sizeHint().width()) + px(7);
         return width;
     };
     const std::vector<std::vector<QLabel*>> leastFirst = {
-        {m_massName, m_mass}, {m_keptName}, {m_hitsName}, {m_kept}, {m_errorName}};
+        {m_massName, m_mass}, {m_keptName, m_kept}, {m_hitsName, m_hits}};
     for (const auto& least : leastFirst)
         if (needed() > width())
             for (QLabel* label : least) std::erase(shown, label);

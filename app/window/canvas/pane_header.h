@@ -55,9 +55,11 @@ private:
     LiveNumber *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
     QToolButton *m_export = nullptr, *m_maximise = nullptr;
     QHBoxLayout* m_title = nullptr;
-    QString m_variantText;
+    QString m_variantText, m_realisedText;
+    QString m_realisedShort;   ///< what the chip says where the name needs the room
     QStringList m_titleFitted; ///< the texts for which the buttons of the title were chosen
-    QLabel *m_errorName = nullptr, *m_massName = nullptr, *m_keptName = nullptr, *m_hitsName = nullptr;
+    QLabel *m_errorName = nullptr, *m_massName = nullptr, *m_keptName = nullptr;
+    ElidedLabel* m_hitsName = nullptr;
     bool m_hasHits = false;
 };
 

@@ -48,6 +48,23 @@ QString labelOf(const Workbench& workbench, const ParameterSpec& spec, const Par
     return spec.unit == kPaneUnit ? paneLabel(workbench, choice) : fromUtf8(choice.label);
 }
 
+/// Shows the entries with the text in their name, and the headings over them. An action that is hidden leaves its label
+/// in the menu, over the entries: the label is hidden, too.
+void showFound(const QList<QAction*>& actions, const QString& text) {
+    bool any = false; // entries between this action and the next heading
+    for (auto action = actions.rbegin(); action != actions.rend(); ++action) {
+        auto* heading = qobject_cast<QWidgetAction*>(*action);
+        if (!heading) {
+            (*action)->setVisible((*action)->text().contains(text, Qt::CaseInsensitive));
+            any = any || (*action)->isVisible();
+        } else if (auto* label = qobject_cast<QLabel*>(heading->defaultWidget())) { // not the field
+            heading->setVisible(any);
+            label->setVisible(any);
+            any = false;
+        }
+    }
+}
+
 /// Lists the choices under the headings of their groups; a field on top finds choices by a part of their name.
 void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const std::string chosen = viewOptions(workbench.session(), view).choice(spec.id);
@@ -66,11 +83,9 @@ void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const Par
         }
         addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id, chosen == choice.id);
     }
-    QObject::connect(search, &QLineEdit::textChanged, menu, [menu, field](const QString& text) {
-        for (QAction* action : menu->actions())
-            if (action != field)
-                action->setVisible(action->isCheckable() ? action->text().contains(text, Qt::CaseInsensitive)
-                                                         : text.isEmpty());
+    QObject::connect(search, &QLineEdit::textChanged, menu, [menu](const QString& text) {
+        showFound(menu->actions(), text);
+        menu->resize(menu->sizeHint()); // else it keeps too low a height, with a scroller
     });
     QObject::connect(search, &QLineEdit::returnPressed, menu, [menu] {
         for (QAction* action : menu->actions())

@@ -154,8 +154,9 @@ void ParameterPanel::tryEdit(ParameterRow* row, const QString& text, bool draggi
     ParameterValues next = m_values;
     try {
         next.setText(row->id(), text.toStdString());
-    } catch (const Error& error) {
-        row->showError(fromUtf8(error.what()));
+    } catch (const Error& error) { // the user sees the label, not the id that the error names
+        row->showError(tr("'%1' is not a value of %2. %3")
+                           .arg(text, fromUtf8(labelAndSymbol(row->spec())), fromUtf8(error.parts().remedy)));
         return;
     }
     if (next == m_values) {

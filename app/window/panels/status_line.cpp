@@ -13,17 +13,22 @@
 #include <QHBoxLayout>
 #include <QMenu>
 
+#include <limits>
+
 namespace kvscope {
 
 namespace {
 
 const QString kGap = "   │   ";
 
-/// The selected tokens, and how many of them the active pane keeps.
-QString selectionText(const ViewInput& input) {
+/// The selected tokens, and how many of them the active pane keeps; a longer name than `mostOfName` characters is cut,
+/// because it may be a sentence that was searched for.
+QString selectionText(const ViewInput& input, qsizetype mostOfName) {
     const auto& selected = input.focus.selected;
     if (selected.empty()) return {};
-    const QString name = input.focus.selectionName.empty() ? QString() : fromUtf8(input.focus.selectionName) + ", ";
+    QString name = fromUtf8(input.focus.selectionName);
+    if (name.size() > mostOfName) name = name.left(mostOfName - 1).trimmed() + "…";
+    if (!name.isEmpty()) name += ", ";
     const QString text =
         QObject::tr("selected: %1%2").arg(name, fromUtf8(formatCounted(std::ssize(selected), "token")));
     const PaneData* pane = activePane(input);
@@ -33,16 +38,19 @@ QString selectionText(const ViewInput& input) {
                       .arg(QChar(pane->letter));
 }
 
+QString lineOf(QStringList facts) {
+    facts.removeAll(QString());
+    return facts.join(kGap);
+}
+
 /// Shorter lines of file, head, shape, cut, policy, selection: facts shown elsewhere (shape, cut, file, policy) go
 /// first; head and selection stay.
 QStringList shorterTexts(QStringList facts) {
     constexpr int kFile = 0, kShape = 2, kCut = 3, kPolicy = 4;
-    QStringList texts;
+    QStringList texts = {lineOf(facts)};
     for (const int fact : {kShape, kCut, kFile, kPolicy}) {
         facts[fact].clear();
-        QStringList left = facts;
-        left.removeAll(QString());
-        texts += left.join(kGap);
+        texts += lineOf(facts);
     }
     return texts;
 }
@@ -117,10 +125,10 @@ void StatusLine::refresh() {
                          milliText(times.featuresMs).rightJustified(8), milliText(times.selectMs).rightJustified(8));
         }
     }
-    left += selectionText(input);
-    const QStringList shorter = shorterTexts(left);
-    left.removeAll(QString());
-    m_left->setFullText(left.join(kGap), shorter);
+    constexpr qsizetype kMostOfName = 24;
+    const QString whole = lineOf(left + QStringList(selectionText(input, std::numeric_limits<qsizetype>::max())));
+    left += selectionText(input, kMostOfName);
+    m_left->setFullText(whole, shorterTexts(left));
     m_right->show(right.join(kGap));
 }
 

@@ -89,6 +89,7 @@ void TopBar::buildFind() {
     connect(&m_workbench, &Workbench::sessionChanged, this, [this] {
         if (m_workbench.session().selected != m_followed) sayPlace();
     });
+    connect(&m_workbench, &Workbench::captureChanged, this, &TopBar::sayPlace); // another text has other places
 }
 
 void TopBar::fitWidth(int windowWidth) { m_find->setFixedWidth(windowWidth >= px(1200) ? px(200) : px(120)); }

@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kLayerColumn = 0, kHeadColumn = 1, kKvColumn = 2, kValueColumn = 3, kOtherColumn = 4,
               kDifferenceColumn = 5, kBarColumn = 6, kMostRows = 2000;
+constexpr double kMostOfOther = 2; // of the largest bar: to there the other pane's values are drawn in their place
 
 /// Numbers stand on the right, so that their decimals align; a row that was opened has a tick on the left.
 class NumberDelegate : public QStyledItemDelegate {
@@ -50,8 +51,9 @@ private:
     std::function<bool(int)> m_isVisited;
 };
 
-/// A pane's value as a bar from 0 in the colour of its policy, with the other pane's value as a square in its colour. A
-/// signed difference of two panes goes to both sides in the colours of the grid; other values are grey.
+/// A pane's value as a bar from 0 in the colour of its policy, with the other pane's value as a square in its colour,
+/// as an arrow where it lies beyond the end. A signed difference of two panes goes to both sides in the colours of the
+/// grid; other values are grey.
 class BarDelegate : public QStyledItemDelegate {
 public:
     BarDelegate(const WorstHeads::Rows& rows, QObject* parent) : QStyledItemDelegate(parent), m_rows(rows) {}
@@ -64,19 +66,32 @@ public:
         const auto lengthOf = [&](double value) {
             return std::isnan(value) || m_rows.largest <= 0
                        ? 0
-                       : static_cast<int>((m_rows.isSigned ? room / 2 : room) * std::abs(value) / m_rows.largest);
+                       : static_cast<int>((m_rows.isSigned ? room / 2 : room) *
+                                          std::min(1.0, std::abs(value) / m_rows.largest));
         };
         const double value = m_rows.ofDifference ? row.head.value : row.value;
         const int length = lengthOf(value), left = m_rows.isSigned && value < 0 ? zero - length : zero;
         painter->fillRect(QRect(left, middle - px(4), length, px(8)), colourOf(value));
         if (m_rows.isSigned) painter->fillRect(QRect(zero, middle - px(7), 1, px(14)), qColor(chrome().axis));
         if (m_rows.ofDifference || !row.other || std::isnan(*row.other)) return;
+        if (std::abs(*row.other) > m_rows.largest) return drawBeyond(*painter, zero + room, middle);
         const QRect square(zero + lengthOf(*row.other) - px(4), middle - px(4), px(8), px(8));
         painter->fillRect(square, qColor(chrome().casing));
         painter->fillRect(square.adjusted(1, 1, -1, -1), policyColour(m_rows.otherPolicy));
     }
 
 private:
+    /// An arrow at the end of the room: the other pane's value lies beyond it.
+    void drawBeyond(QPainter& painter, int right, int middle) const {
+        painter.save();
+        painter.setRenderHint(QPainter::Antialiasing);
+        painter.setPen(Qt::NoPen);
+        painter.setBrush(policyColour(m_rows.otherPolicy));
+        painter.drawPolygon(
+            QPolygon({{right - px(4), middle - px(4)}, {right + px(4), middle}, {right - px(4), middle + px(4)}}));
+        painter.restore();
+    }
+
     QColor colourOf(double value) const {
         if (m_rows.isSigned) return qColor(colourMap("rdbu", value < 0 ? 0.12 : 0.88));
         return m_rows.policy.empty() || m_rows.ofDifference ? qColor(chrome().text3) : policyColour(m_rows.policy);
@@ -165,14 +180,25 @@ void WorstHeads::buildTable() {
     });
 }
 
+WorstHeads::~WorstHeads() { askForGrid(false); }
+
 void WorstHeads::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
+    askForGrid(true);
     refresh();
 }
 
 void WorstHeads::hideEvent(QHideEvent* event) {
     QWidget::hideEvent(event);
     m_other.want(nullptr);
+    askForGrid(false);
+}
+
+/// The list needs the numbers of the grid even while a tab covers the grid.
+void WorstHeads::askForGrid(bool asks) {
+    if (std::exchange(m_asksForGrid, asks) == asks) return;
+    const View& grid = viewAt(ViewPlace::Model);
+    asks ? m_workbench.showView(grid) : m_workbench.hideView(grid);
 }
 
 void WorstHeads::refresh() {
@@ -196,6 +222,7 @@ WorstHeads::Rows WorstHeads::ranked(const ViewInput& input) const {
     using Cells = HeadGridData::Row;
     rows.ofDifference = !m_data->first.empty();
     rows.isSigned = rows.ofDifference && m_data->isSigned;
+    double others = 0; // the largest value of the other pane
     for (const RankedHead& head : worstHeads(*m_data)) {
         Row row{head, head.value, {}};
         if (rows.ofDifference) {
@@ -204,10 +231,15 @@ WorstHeads::Rows WorstHeads::ranked(const ViewInput& input) const {
         } else if (m_other.data()) {
             row.other = valueIn(*m_other.data(), head, &Cells::values);
         }
-        for (const double value : {head.value, rows.ofDifference ? 0 : row.other.value_or(0)})
-            rows.largest = std::isfinite(value) ? std::max(rows.largest, std::abs(value)) : rows.largest;
+        const auto within = [](double largest, double value) {
+            return std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+        };
+        rows.largest = within(rows.largest, head.value);
+        if (!rows.ofDifference) others = within(others, row.other.value_or(0));
         rows.rows.push_back(std::move(row));
     }
+    // One outlier of the other pane must not make the bars of this one vanish.
+    if (others > rows.largest && rows.largest > 0) rows.largest = std::min(others, kMostOfOther * rows.largest);
     if (const PaneData* pane = activePane(input); pane && m_data->ofPane) rows.policy = pane->policyId;
     if (const PaneData* other = otherPane(input)) rows.otherPolicy = other->policyId;
     return rows;
@@ -244,8 +276,8 @@ void WorstHeads::sortBy(int column) {
 
 void WorstHeads::describe(const ViewInput& input, std::size_t found) {
     if (!m_data) {
-        m_what->setFullText(input.data.error.empty() ? tr("The layer x head grid fills this list: show it beside.")
-                                                     : fromUtf8(input.data.error));
+        m_what->setFullText(
+            fromUtf8(input.data.error.empty() ? viewAt(ViewPlace::Model).card().waiting : input.data.error));
         return;
     }
     const QString what = fromUtf8(m_data->what), order = m_data->takesNoSide ? tr("largest") : tr("worst");

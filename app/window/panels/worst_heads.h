@@ -36,6 +36,7 @@ class WorstHeads : public QWidget {
 
 public:
     explicit WorstHeads(Workbench& workbench, QWidget* parent = nullptr);
+    ~WorstHeads() override;
 
     struct Row {
         RankedHead head;
@@ -59,6 +60,7 @@ protected:
 
 private:
     void buildTable();
+    void askForGrid(bool asks);
     void refresh();
     Rows ranked(const ViewInput& input) const;
     void sort(Rows& rows) const;
@@ -80,6 +82,7 @@ private:
     std::vector<std::string> m_titles;
     int m_sortColumn = -1; ///< -1: worst first
     bool m_descending = true, m_marking = false;
+    bool m_asksForGrid = false; ///< the workbench computes the grid for this list
     ViewTableModel m_model;
     QTableView* m_table;
     ElidedLabel* m_what;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace kvscope {
 
@@ -35,20 +36,31 @@ QString scoreText(double score) {
 }
 
 NumberColumn::NumberColumn(std::span<const double> values) {
-    double largest = 0;
+    std::vector<double> sizes; // of the numbers that are not 0
     bool areWhole = true;
     for (const double value : values)
-        if (std::isfinite(value)) {
-            largest = std::max(largest, std::abs(value));
+        if (std::isfinite(value) && value != 0) {
+            sizes.push_back(std::abs(value));
             areWhole = areWhole && value == std::round(value);
         }
-    m_exponents = largest != 0 && (largest < 1e-4 || largest >= 1e9);
-    if (!areWhole && largest > 0) m_decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 7);
+    if (sizes.empty()) return;
+    const double largest = std::ranges::max(sizes);
+    m_exponents = largest < 1e-4 || largest >= 1e9;
+    if (areWhole) return;
+    const auto middle = sizes.begin() + std::ssize(sizes) / 2;
+    std::ranges::nth_element(sizes, middle);
+    const auto decimals = [](double size, int digits) {
+        return digits - 1 - static_cast<int>(std::floor(std::log10(size)));
+    };
+    constexpr int kMostOfMiddle = 4; // smaller numbers have an exponent instead
+    m_decimals = std::clamp(std::max(decimals(largest, 4), std::min(decimals(*middle, 3), kMostOfMiddle)), 0, 7);
 }
 
 QString NumberColumn::text(double value) const {
     if (!std::isfinite(value)) return fromUtf8(formatShort(value));
-    return m_exponents ? withMinus(QString::number(value, 'e', 3)) : fromUtf8(formatFixed(value, m_decimals));
+    if (m_exponents) return withMinus(QString::number(value, 'e', 3));
+    const std::string fixed = formatFixed(value, m_decimals);
+    return value != 0 && fixed == formatFixed(0, m_decimals) ? errorText(value) : fromUtf8(fixed);
 }
 
 QString bytesText(double bytes) { return fromUtf8(formatBytes(bytes)); }

@@ -17,7 +17,8 @@ QString durationText(double seconds);    ///< whole: "12 s", "7 min 12 s", "2 h 
 QString milliText(double milliseconds);  ///< "0.4 ms", from 10 s on as durationText
 
 /// Format of one column: equal decimals, so that numbers align on the right; enough to show the largest with four
-/// digits.
+/// digits and, where one is far larger than the others, the median with three. A number that would read 0 has an
+/// exponent.
 class NumberColumn {
 public:
     explicit NumberColumn(std::span<const double> values);

@@ -166,6 +166,7 @@ QTableView, QTableWidget { background: {canvas}; alternate-background-color: {pa
     border: 1px solid {border};
   gridline-color: {grid}; selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
 QLabel[role="menuHeading"] { color: {text2}; font-size: {10px}; font-weight: 600; padding: {6px} {20px} {2px} {20px}; }
+QMenu[long="true"] { menu-scrollable: 1; }
 QMenu[long="true"]::item { padding: {2px} {24px} {2px} {20px}; }
 QLineEdit#menuSearch { margin: {2px} {6px}; }
 QTableView#worstHeads::item:selected { background: {hover}; color: {text1}; }
