@@ -102,8 +102,7 @@ public:
     bool brushing() const { return m_brushing; }
     const OpenedHeads& opened() const { return m_opened; } ///< ViewInput::opened, of the open capture
     void markOpened(bool perQueryHead, int layer, int head);
-    /// The findings of these views give a lesson's answer away and are not shown; nor are their pictures, if
-    /// `pictures`.
+    /// These views' findings, and their `pictures`, give a lesson's answer away and are not shown.
     void withhold(const std::vector<std::string>& views, bool pictures = false);
     bool isWithheld(const View& view, bool picture = false) const;
     const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); } ///< null: not yet
@@ -151,10 +150,9 @@ private:
     OpenSession m_open;
     std::unique_ptr<QSocketNotifier> m_workerEnd; ///< of a live context's worker
     TokenIndex m_hovered = -1;
-    bool m_brushing = false;
+    bool m_brushing = false, m_withholdsPictures = false;
     OpenedHeads m_opened;
     std::vector<std::string> m_withheld;
-    bool m_withholdsPictures = false;
     Scheduler m_scheduler, m_writers, m_engineScheduler; ///< for the open capture; for any; to open an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;

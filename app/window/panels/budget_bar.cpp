@@ -17,6 +17,7 @@
 #include <QPointer>
 
 #include <cmath>
+#include <iterator>
 
 namespace kvscope {
 
@@ -85,7 +86,7 @@ void BudgetBar::build() {
     m_of = added(row, roleLabel({}, "fact", this));
     m_kept = added(row, named("keptPercent", new LiveNumber(15, QFont::Bold, this)));
     m_kept->reserve(percentText(1));
-    row->addWidget(roleLabel(tr("kept"), "fact", this));
+    m_word = added(row, named("keptWord", roleLabel(tr("kept"), "fact", this)));
     row->addSpacing(px(6));
     m_removed = added(row, new LiveNumber(12, QFont::Normal, this));
     m_removed->reserve(tr("%1 removed").arg(percentText(1)));
@@ -186,12 +187,24 @@ void BudgetBar::refreshBudget() {
         m_tokens->setText(countText(static_cast<std::int64_t>(kept)));
     showText(m_of, tr("of %1").arg(fromUtf8(formatCounted(cut->token, "token"))));
     m_kept->show(percentText(kept / seen));
-    m_removed->show(tr("%1 removed").arg(percentText(1 - kept / seen)));
+    const bool isKept = keepsAsAsked();
+    showText(m_word, isKept ? tr("kept") : tr("asked")); // what is kept instead, pane and strip say
+    m_removed->show(isKept ? tr("%1 removed").arg(percentText(1 - kept / seen)) : QString());
     const double bytes = bytesPerToken(m_workbench.capture()->info());
     m_bytes->reserve(tr("%1 of %2").arg(bytesText(1000 * 1024.0), bytesText(bytes * seen)));
     m_bytes->show(tr("%1 of %2").arg(bytesText(bytes * kept), bytesText(bytes * seen)));
     m_bytes->setToolTip(
         tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
+}
+
+bool BudgetBar::keepsAsAsked() const {
+    const ViewInput input = m_workbench.viewInput();
+    const PaneData* pane = activePane(input);
+    if (!pane || !pane->result) return true;
+    const auto& heads = pane->result->selection.heads;
+    const auto head = static_cast<std::size_t>(input.kvHead.value);
+    return head >= heads.size() || !heads[head].queryHeads.empty() || // sets whose union is larger
+           std::ssize(heads[head].kept) == pane->result->requested;
 }
 
 // A quality becomes a retention when the active pane's run has computed it.

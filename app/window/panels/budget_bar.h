@@ -38,6 +38,7 @@ private:
     void refresh();
     void refreshBudget();
     std::optional<Budget> resolvedBudget(const Budget& budget) const;
+    bool keepsAsAsked() const; ///< the active pane; also where it is not known yet
     void applyPlace(QLineEdit* field);
     void refuse(const Error& error);
     void applyTokens();
@@ -48,7 +49,7 @@ private:
     Workbench& m_workbench;
     QLineEdit *m_layer = nullptr, *m_kvHead = nullptr, *m_queryHead = nullptr, *m_tokens = nullptr;
     ValueSlider* m_slider = nullptr;
-    QLabel* m_of = nullptr;
+    QLabel *m_of = nullptr, *m_word = nullptr;
     LiveNumber *m_kept = nullptr, *m_removed = nullptr, *m_bytes = nullptr;
     QPushButton *m_cut = nullptr, *m_link = nullptr;
 };
