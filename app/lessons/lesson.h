@@ -41,7 +41,7 @@ struct Lesson {
     int claim = 0;                     ///< the choice that `answer` explains; a test compares it with the computed one
     std::string answer;                ///< with {quantity} placeholders for numbers; {value} is the deciding one
     Session asked;                     ///< the setting that the question is about
-    std::vector<std::string> withheld; ///< views whose findings give the answer away; so do their pictures, beside it
+    std::vector<std::string> withheld; ///< views whose findings are hidden until the answer is shown
     std::vector<std::string> answeredViews; ///< brought to the front with the answer
 };
 

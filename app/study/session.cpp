@@ -214,6 +214,7 @@ void keepInterface(Session& session, const Session& of) {
     session.look.scale = of.look.scale;
     session.look.compact = of.look.compact;
     session.look.reducedMotion = of.look.reducedMotion;
+    session.look.docks = of.look.docks;
 }
 
 CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {

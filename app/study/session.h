@@ -74,7 +74,7 @@ struct LookState {
     bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
     bool reducedMotion = false;               ///< steps change at once instead of gliding
-    DockPlaces docks;                         ///< when the session was saved
+    DockPlaces docks;                         ///< of the file that was opened last
     std::string unknownKeys;                  ///< JSON object, as in SessionPane
     friend bool operator==(const LookState&, const LookState&) = default;
 };
@@ -136,7 +136,7 @@ void fitToCapture(Session& session, const CaptureReader& capture);
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture);
 void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture);
 
-/// Gives a session the theme, scale, density and motion of another one.
+/// Gives a session the theme, scale, density, motion and docks of another one.
 void keepInterface(Session& session, const Session& of);
 
 /// A session on another capture, and a sentence for each thing that could not be kept.

@@ -211,6 +211,9 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.with("docks", [&](const Json& v) {
         look.docks = {v.at("arrangement").get<std::string>(), v.at("state").get<std::string>(),
                       v.at("by_hand").get<bool>()};
+        constexpr std::size_t kLargest = 65'536; // some 3,000 for all docks; Qt reads what is nested by recursion
+        if (look.docks.state.size() > kLargest)
+            throw Error({"The places of the docks are too long", "", "drop the key"});
     });
     look.unknownKeys = reader.rest();
     return look;

@@ -257,8 +257,9 @@ void MainWindow::stepLesson(int by) {
 
 void MainWindow::turnLesson(int by) {
     const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
-    m_turnedBackTo = by < 0 && here ? here - m_lessons.data() + by : -1;
+    const auto to = by < 0 && here ? here - m_lessons.data() + by : -1;
     openLesson(by);
+    m_turnedBackTo = to;
 }
 
 void MainWindow::followTurn() {

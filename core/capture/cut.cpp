@@ -100,7 +100,7 @@ Cut noCut(const std::string& typed, const CaptureReader& capture) {
 
 Cut lastTokens(const std::string& typed, std::int64_t count, const CaptureReader& capture) {
     return atToken(typed, capture.info().numTokens - std::max<std::int64_t>(count, 0),
-                   "before the last " + withThousands(count) + ", ", capture);
+                   "before the last " + withThousands(count) + ": ", capture);
 }
 
 Cut defaultCut(const CaptureReader& capture) {

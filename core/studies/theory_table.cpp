@@ -394,9 +394,10 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
         for (const Policy* policy : allPolicies())
             if (isKnown(policy->card().family))
                 known.push_back(fmt::format("{} ({})", policy->card().name, policy->card().id));
-        const PolicyCard& asking = policyById(request.policy.policy).card();
-        throw Error({"no theorem of the papers speaks about " + (request.recorded ? "a recorded list" : asking.name),
-                     request.recorded ? "policy" : "policy " + asking.id,
+        const PolicyCard asking =
+            request.recorded ? PolicyCard{.name = "a recorded list"} : policyById(request.policy.policy).card();
+        throw Error({"no theorem of the papers speaks about " + asking.name,
+                     asking.id.empty() ? "policy" : "policy " + asking.id,
                      fmt::format("Choose one of {}", fmt::join(known, ", "))});
     }
 }

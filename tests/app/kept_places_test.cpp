@@ -6,6 +6,7 @@
 #include "app/window/docks/dock_layout.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QAction>
@@ -19,6 +20,8 @@ using kvscope::testing::kSample;
 using kvscope::testing::OpenWindow;
 
 namespace {
+
+const QString kLesson = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/keydiff.kvscope");
 
 PanelDock* dock(const OpenWindow& open, const char* id) { return open.window.docks()->dock(id); }
 
@@ -87,6 +90,16 @@ private slots:
         again.window.openPath(path);
         QTRY_VERIFY(dock(again, "walk")->isVisible());
         QVERIFY(dock(again, "fidelity")->isHidden());
+        // What is arranged after the file was opened stays when a lesson is opened and left.
+        dock(again, "walk")->close();
+        again.window.openPath(kLesson);
+        QTRY_VERIFY(!again.bench.session().lesson.empty());
+        again.arrange();
+        again.bench.leaveLesson();
+        QTRY_VERIFY(again.bench.session().lesson.empty() &&
+                    again.bench.session().layout == WindowLayout::ComparePolicies);
+        again.arrange();
+        QVERIFY(dock(again, "walk")->isHidden());
         again.window.resize(2300, 1000); // has places of its own
         again.arrange();
         QTRY_VERIFY(dock(again, "fidelity")->isVisible());
@@ -106,11 +119,15 @@ private slots:
             const PanelDock* place = open.window.docks()->dockOf(focused);
             return focused == &open.window || middle->isAncestorOf(focused) || (place && DockLayout::isView(place));
         };
+        const auto where = [&] {
+            const QWidget* focused = open.window.focusWidget();
+            return focused ? focused->metaObject()->className() : "nowhere";
+        };
         for (const WindowLayout layout : {WindowLayout::WholeModel, WindowLayout::ComparePolicies}) {
-            QTRY_VERIFY2(isAtPictures(), open.window.focusWidget()->metaObject()->className());
+            QTRY_VERIFY2(isAtPictures(), where());
             setLayout(open, layout);
         }
-        QTRY_VERIFY2(isAtPictures(), open.window.focusWidget()->metaObject()->className());
+        QTRY_VERIFY2(isAtPictures(), where());
     }
 
     // The window is not painted while its parts are exchanged; then it has to be, though nothing else asks for it.

@@ -248,6 +248,11 @@ private slots:
         row("half tokens", "'selected': [[0.5, 3.9]]}", "(selected)");
         row("half tokens compared", "'compared': {'capture': 'y.h5', 'selected': [[0, 3.9]]}}", "(compared/selected)");
         row("a list as look", "'look': [1]}", "(look)");
+        row("docks without a state", "'look': {'docks': {'arrangement': 'teach-wide', 'by_hand': true}}}",
+            "look/docks");
+        const QByteArray nested = json("'look': {'docks': {'arrangement': 'a', 'by_hand': true, 'state': '");
+        QTest::newRow("long docks") << head + nested + QByteArray(70'000, 'A') + json("'}}}")
+                                    << "too long (look/docks)";
         row("a word as compared", "'compared': 'y.h5'}", "(compared)");
         QTest::newRow("far version") << json("{'format': 'kvscope-session', 'version': 8589934593}") << "newer version";
         QTest::newRow("huge selection") << head + json("'selected': [[0, 99999999999]]}") << "selected";

@@ -62,7 +62,7 @@ private slots:
         QTest::newRow("first needle") << "needle"
                                       << "segment:needle" << 299 << false << "end of needle, 299";
         QTest::newRow("last") << "needle"
-                              << "last:256" << 772 << false << "before the last 256, 772";
+                              << "last:256" << 772 << false << "before the last 256: 772";
         QTest::newRow("first token") << "needle"
                                      << "1" << 1 << false << "token 1";
         QTest::newRow("last token") << "needle"
@@ -75,13 +75,13 @@ private slots:
             << "turns"
             << "segment:question" << 60 << false << "end of question, 60";
         QTest::newRow("plain default") << "plain"
-                                       << "default" << 744 << false << "before the last 256, 744";
+                                       << "default" << 744 << false << "before the last 256: 744";
         QTest::newRow("short default") << "short"
-                                       << "default" << 6 << false << "before the last 5, 6";
+                                       << "default" << 6 << false << "before the last 5: 6";
         QTest::newRow("one token") << "one"
                                    << "default" << 1 << true << "none, all 1 tokens seen";
         QTest::newRow("all is context") << "context"
-                                        << "default" << 50 << false << "before the last 50, 50";
+                                        << "default" << 50 << false << "before the last 50: 50";
         QTest::newRow("questions only") << "questions"
                                         << "segment:question" << 5 << false << "end of question, 5";
     }

@@ -206,6 +206,7 @@ private slots:
 
     /// A number that is cut reads as another one: "weight 0.004…", "query 16,108…".
     void theInsetCutsNoNumber() {
+        int insets = 0;
         for (const int width : {300, 340, 380, 420, 500, 620})
             for (const int height : {260, 330, 400, 600}) {
                 const ParameterValues options = optionsOf(m_view, {{"cell", "1010,622"}});
@@ -215,13 +216,15 @@ private slots:
                 QStringList headings;
                 for (const Drawable& item : scene.items)
                     if (const auto* text = std::get_if<TextItem>(&item); text && ground->contains(text->position))
-                        for (const char* word : {"query ", "weight ", "rank "})
+                        for (const char* word : {"query ", "weight ", "rank ", "key "})
                             if (text->text.starts_with(word)) headings += QString::fromStdString(text->text);
                 QVERIFY(!headings.isEmpty());
+                ++insets;
                 for (const QString& heading : headings)
                     QVERIFY2(!heading.contains("…"),
                              qPrintable(QString("%1 at %2 x %3").arg(heading).arg(width).arg(height)));
             }
+        QVERIFY2(insets >= 12, qPrintable(QString::number(insets)));
     }
 
     // Without a masked corner and without room beside the map it lies in the corner farthest from the cell.

@@ -206,6 +206,10 @@ private slots:
             return errorText([&] { rowsOf(spec, asked); });
         };
         QVERIFY(refused("snapkv@0.25", {}).contains("no theorem of the papers speaks about SnapKV (policy snapkv)"));
+        RunRequest list = requestOf("keydiff@0.25");
+        list.policy = {};
+        list.recorded = std::make_shared<RecordedSelection>();
+        QVERIFY(errorText([&] { theoryTable(runner(), list, {}, {}); }).contains("speaks about a recorded list"));
         QVERIFY(refused("keydiff@0.25", {0, 0.01}).contains("epsilon must be above 0"));
         QVERIFY(refused("keydiff@0.25", {0.5, 1}).contains("delta between 0 and 1"));
     }

@@ -17,9 +17,9 @@ constexpr double kLeastCell = 9, kLeastBareCell = 5, kMostCell = 40, kCellWithNu
 
 constexpr double kLeastWide = 190; // of an inset whose headings name the tokens
 
-/// What to leave out when room is scarce: the tokens' texts beside the cells, those in the headings, the last headings.
+/// What the inset holds besides the cells.
 struct Mode {
-    bool texts = false;
+    bool texts = false; ///< the tokens' texts beside the cells
     std::vector<std::string> headings;
     double least = 0;  ///< room that the numbers in the headings need: a number that is cut reads as another one
     double ground = 0; ///< least width of the inset
@@ -176,7 +176,7 @@ Mode modeOf(bool texts, const std::vector<std::string>& lines, std::size_t count
 std::array<Mode, 7> modesOf(const ViewInput& input, const AttentionMapData& data, const TextService& text) {
     const std::vector<std::string> wide = wideHeadings(input, data), narrow = narrowHeadings(input, data);
     std::array<Mode, 7> modes = {modeOf(true, wide, 3, 2, text),    modeOf(false, wide, 3, 2, text),
-                                 modeOf(true, narrow, 3, 3, text),  modeOf(false, narrow, 5, 4, text),
+                                 modeOf(true, narrow, 3, 3, text),  modeOf(false, narrow, 5, 5, text),
                                  modeOf(false, narrow, 3, 3, text), modeOf(false, wide, 1, 1, text),
                                  modeOf(false, narrow, 2, 2, text)};
     for (const std::size_t ofWide : {0, 1, 5}) modes[ofWide].ground = std::max(modes[ofWide].ground, kLeastWide);

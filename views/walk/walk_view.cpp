@@ -214,7 +214,8 @@ std::string withDigits(double value, int digits) {
     int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
     if (std::abs(value) / std::pow(10, exponent) >= 10 - 0.5 * std::pow(10, 1 - digits)) ++exponent; // rounds to 10
     if (exponent >= -4 && exponent < 6) return formatFixed(value, std::max(0, digits - 1 - exponent));
-    return formatFixed(value / std::pow(10, exponent), digits - 1) + "e" + std::to_string(exponent);
+    return formatFixed(value / std::pow(10, exponent), digits - 1) + (exponent < 0 ? "e−" : "e") +
+           std::to_string(std::abs(exponent));
 }
 
 /// Both numbers in a few digits; in as many as tell them apart, where seven do.

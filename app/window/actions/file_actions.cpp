@@ -89,6 +89,7 @@ void FileActions::tellChanged(const QString& path) {
 }
 
 void FileActions::report(const QString& message) {
+    m_listToAdd.clear(); // if its capture could not be opened
     if (std::exchange(m_isAskedLive, false))
         return m_notices.show("error", NoticeStrip::Tone::Error,
                               fromUtf8(withFullStop(asSentence(message.toStdString()))), tr("Change…"),
@@ -107,6 +108,7 @@ void FileActions::followOpening() {
 void FileActions::showOpening() {
     m_notices.show("opening", NoticeStrip::Tone::Progress, openingText(), tr("Cancel"), [this] {
         m_isAskedLive = false;
+        m_listToAdd.clear();
         m_workbench.cancelOpening();
     });
 }
@@ -133,6 +135,7 @@ void FileActions::followProgress() {
 }
 
 void FileActions::openLive(const live::LiveDescription& description) {
+    m_listToAdd.clear();
     m_notices.dismiss("error");
     m_notices.dismiss("carried");
     m_notices.dismiss("worker");
@@ -264,6 +267,10 @@ void FileActions::openWithList(const QString& capture, const QString& list) {
 }
 
 void FileActions::addRecorded(const QString& path) {
+    if (!m_workbench.opening().name.empty() && !m_workbench.capture()) { // of the capture that is being opened
+        m_listToAdd = path;
+        return;
+    }
     if (!m_workbench.capture()) return openCaptureOf(path);
     SessionPane pane;
     pane.recordedPath = path.toStdString();

@@ -161,7 +161,7 @@ void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head
     }
     const double share = static_cast<double>(kept) / static_cast<double>(result.visible);
     m_realisedText = tr("%1 kept").arg(percentText(share));
-    m_realisedShort = fromUtf8(formatWithin(100 * share, 100, 0)) + " %";
+    m_realisedShort = percentText(share);
     const QString asks = takesBudget(result) ? fromUtf8(formatBudget(result.requested, result.visible))
                                              : tr("nothing, the policy takes no budget");
     m_realised->setToolTip(tr("Asked for: %1; kept: %2").arg(asks, fromUtf8(formatBudget(kept, result.visible))));

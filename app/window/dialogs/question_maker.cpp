@@ -61,7 +61,8 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
       m_quantity(named("makerQuantity", new ChoiceBox(this))), m_pane(named("makerPane", new ChoiceBox(this))),
       m_bounds(named("makerBounds", new QLineEdit(this))),
       m_withhold(new QCheckBox(
-          tr("Hide findings until the answer is shown; to an audience, pictures while the question is asked"), this)),
+          tr("Hide findings until the answer is shown; presenter mode also hides the pictures with the question"),
+          this)),
       m_now(named("makerNow", wrappedLabel({}, "fact", this))) {
     m_quantity->setAccessibleName(tr("The number that decides"));
     m_quantity->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);

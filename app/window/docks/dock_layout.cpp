@@ -78,7 +78,7 @@ bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
         m_byHand = true;
         holdOthers(static_cast<QMouseEvent*>(event)->position().toPoint(),
                    cursor == Qt::SplitHCursor ? Qt::Horizontal : Qt::Vertical);
-    } else if (event->type() == QEvent::MouseButtonRelease && !m_held.empty()) {
+    } else if (event->type() == QEvent::MouseButtonRelease) {
         letGo();
         keepSoon();
     }
@@ -133,16 +133,12 @@ void DockLayout::arrange(WindowLayout layout, bool twoRows) {
 }
 
 void DockLayout::restore(const QByteArray& state, bool byHand) {
-    m_byHand = byHand;
-    if (m_window.restoreState(state, kStateVersion)) m_inFront.clear(); // restored tabs keep their order
+    const bool isRestored = m_window.restoreState(state, kStateVersion);
+    if (isRestored) m_inFront.clear(); // restored tabs keep their order
+    m_byHand = isRestored && byHand;
     emit arranged();
     shareSpace();
     foldToFit();
-    if (!byHand) return;
-    // Again when the panes have their new places: until then they may need more room than the arrangement leaves them.
-    QTimer::singleShot(0, this, [this, state, name = arrangementName()] {
-        if (name == arrangementName() && !m_maximised && m_window.restoreState(state, kStateVersion)) keepSoon();
-    });
 }
 
 void DockLayout::restore(const DockPlaces& places) {

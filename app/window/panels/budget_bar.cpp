@@ -32,11 +32,12 @@ double bytesPerToken(const CaptureInfo& info) {
 
 Budget budgetFromText(QString text) {
     if (text.trimmed().startsWith("tau=")) return Budget::parse(text.trimmed().toStdString());
+    const std::string typed = text.toStdString();
     text = withoutThousands(text.remove(' '));
     bool isPercent = text.endsWith('%'), whole = false;
     const double percent = isPercent ? text.chopped(1).toDouble(&isPercent) : 0;
-    if (isPercent && !(percent > 0 && percent <= 100)) // as it was typed: the fraction it means was not
-        throw Error({"budget '" + text.toStdString() + "' is not a share from above 0 to 100 %", "budget",
+    if (isPercent && !(percent > 0 && percent <= 100))
+        throw Error({"budget '" + typed + "' is not a share from above 0 to 100 %", "budget",
                      "Give a share (25%), a fraction (0.25), tokens (2048t) or a quality (tau=0.95)"});
     if (isPercent) return Budget::parse(QString::number(percent / 100).toStdString());
     text.toLongLong(&whole);

@@ -54,10 +54,6 @@ LessonPanel::LessonPanel(Workbench& workbench, const std::vector<LessonFile>& le
     refresh();
 }
 
-LessonPanel::~LessonPanel() {
-    if (m_question) m_question->setAlone(false);
-}
-
 void LessonPanel::refresh(bool isAfresh) {
     const std::string& source = m_workbench.session().lesson;
     const bool isNew = isAfresh || source != m_progress.lesson;
@@ -78,7 +74,7 @@ void LessonPanel::refresh(bool isAfresh) {
         if (m_lesson && isNew) emit opened(*m_lesson);
     }
     followStops();
-    if (m_question) m_question->follow(m_stop < m_stops.size() ? &m_lesson->stops[m_stop] : nullptr);
+    if (m_question) m_question->follow(m_stop < m_stops.size());
 }
 
 void LessonPanel::clear() {
@@ -211,6 +207,7 @@ void LessonPanel::goTo(int part) {
 
 void LessonPanel::goToStop(std::size_t stop) {
     const LessonStop& to = m_lesson->stops[stop];
+    m_toSee = nullptr;
     m_stop = stop;
     m_progress.visited = static_cast<int>(stop);
     m_workbench.change([&](Session& s) { applySetting(s, to.setting); }, tr("Lesson step"));
@@ -235,6 +232,7 @@ bool LessonPanel::step(int by) {
 }
 
 void LessonPanel::goToLast() {
+    if (!m_lesson) return;
     if (m_part >= 0) return showPart(parts() - 1);
     goTo(lastPart());
     bringInSight(m_question ? static_cast<QWidget*>(m_question) : m_stops.empty() ? nullptr : m_stops.back());
@@ -248,8 +246,10 @@ void LessonPanel::present() {
 }
 
 std::vector<std::string> LessonPanel::viewsOfPart() const {
-    const bool isStop = m_part > 0 && m_part <= static_cast<int>(m_stops.size());
-    const auto& views = isStop ? m_lesson->stops[static_cast<std::size_t>(m_part - 1)].views : m_lesson->views;
+    const int stops = static_cast<int>(m_stops.size());
+    std::vector<std::string> views;
+    if (m_part > 0 && m_part <= stops) views = m_lesson->stops[static_cast<std::size_t>(m_part - 1)].views;
+    if (m_part == stops + 2) views = m_lesson->answeredViews;
     return views.empty() ? m_lesson->views : views;
 }
 
@@ -307,6 +307,7 @@ void LessonPanel::showInSight(QWidget* part) {
 }
 
 void LessonPanel::scrollToTop() {
+    m_toSee = nullptr;
     for (QWidget* above = parentWidget(); above; above = above->parentWidget())
         if (auto* area = qobject_cast<QScrollArea*>(above)) area->verticalScrollBar()->setValue(0);
 }

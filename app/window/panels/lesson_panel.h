@@ -23,7 +23,6 @@ class LessonPanel : public QWidget {
 public:
     LessonPanel(Workbench& workbench, const std::vector<LessonFile>& lessons, LessonProgress& progress,
                 QWidget* parent = nullptr);
-    ~LessonPanel() override;
 
     const std::optional<Lesson>& lesson() const { return m_lesson; }
     /// Goes on (1) or back (-1) among start, stops and question; false at the ends and without a lesson.

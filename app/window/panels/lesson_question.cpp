@@ -119,8 +119,8 @@ void LessonQuestion::setChoicesVisible(bool visible) {
     for (QAbstractButton* choice : m_choices->buttons()) choice->setVisible(visible);
 }
 
-void LessonQuestion::follow(const LessonStop* stop) {
-    m_atStop = stop != nullptr;
+void LessonQuestion::follow(bool atStop) {
+    m_atStop = atStop;
     const auto request = m_workbench.request();
     if (!m_askedKey.empty() && request && keyOf(*request) != m_askedKey) compute();
 }

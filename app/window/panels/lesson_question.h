@@ -33,8 +33,8 @@ public:
     void hideAnswer();
     void setChoicesVisible(bool visible); ///< with the heading above them
     void setAlone(bool alone);            ///< asked by a lecturer, without the stops whose pictures give it away
-    /// Asks again when what is shown has changed. `stop`: the one of the lesson that the session is at; null: none.
-    void follow(const LessonStop* stop);
+    /// Asks again when what is shown has changed. `atStop`: the session is at a stop of the lesson.
+    void follow(bool atStop);
 
 signals:
     void answered(); ///< the answer is shown; it has its height only after the next layout
