@@ -182,7 +182,7 @@ void MainWindow::followLook() {
         m_docks->resize(sizes);
         QTimer::singleShot(0, this, [this] { // behind the layouts of the resized docks
             setUpdatesEnabled(true);
-            repaint(); // Qt counts a request from before, which came to nothing, as one that is still to come
+            repaint(); // an opened session of another theme stayed unpainted by the update that Qt requests here
         });
     });
 }

@@ -5,6 +5,7 @@
 #include "app/window/actions/window_actions.h"
 #include "app/window/docks/dock_layout.h"
 #include "tests/app/answer_file_dialog.h"
+#include "tests/app/drag_separator.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -47,17 +48,7 @@ private slots:
         OpenWindow open;
         setLayout(open, WindowLayout::ExploreHead);
         const PanelDock* map = dock(open, "attention_map");
-        const QPoint grip = map->mapTo(&open.window, QPoint(map->width() + 2, map->height() / 2));
-        const auto moveMouse = [&](const QPoint& to) {
-            QTest::mouseMove(&open.window, to);
-            open.arrange(); // Qt moves the separator when it is idle
-        };
-        moveMouse(grip);
-        QTRY_COMPARE(open.window.cursor().shape(), Qt::SplitHCursor);
-        QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
-        for (const int by : {40, 80, 120}) moveMouse(grip + QPoint(by, 0));
-        QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip + QPoint(120, 0));
-        open.arrange();
+        kvscope::testing::dragSeparator(open, *map, {40, 80, 120});
         const auto widths = [&] {
             return QList<int>{dock(open, "capture")->width(), map->width(), dock(open, "parameters")->width()};
         };

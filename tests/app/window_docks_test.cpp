@@ -4,6 +4,7 @@
 #include "app/window/docks/dock_layout.h"
 #include "app/window/style/window_size.h"
 #include "core/policies/policy.h"
+#include "tests/app/drag_separator.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 
@@ -287,17 +288,7 @@ private slots:
         QTRY_VERIFY(isHalf());
         // The separator between the map and the pane, by hand.
         const PanelDock* map = open.window.docks()->dock("attention_map");
-        const QPoint grip = map->mapTo(&open.window, QPoint(map->width() + 2, map->height() / 2));
-        QVERIFY(!open.window.childAt(grip));
-        const auto moveMouse = [&](const QPoint& to) {
-            QTest::mouseMove(&open.window, to);
-            open.arrange(); // Qt moves the separator when it is idle
-        };
-        moveMouse(grip); // Qt shows a split cursor there
-        QTRY_COMPARE(open.window.cursor().shape(), Qt::SplitHCursor);
-        QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
-        for (const int by : {40, 80, 120}) moveMouse(grip - QPoint(by, 0));
-        QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip - QPoint(120, 0));
+        kvscope::testing::dragSeparator(open, *map, {-40, -80, -120});
         QTRY_VERIFY(!isHalf());
         const int chosen = widthOf("attention_map");
         open.window.resize(1780, 860);

@@ -6,6 +6,7 @@
 #include "app/window/panels/metrics_table.h"
 #include "app/window/widgets/live_number.h"
 #include "core/policies/policy.h"
+#include "tests/app/drag_separator.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 
@@ -269,18 +270,8 @@ private slots:
         setLayout(open, WindowLayout::ExploreHead);
         const auto widthOf = [&](const char* id) { return dock(open, id)->width(); };
         const int left = widthOf("capture"), right = widthOf("parameters"), map = widthOf("attention_map");
-        const PanelDock* beside = dock(open, "attention_map");
-        const QPoint grip = beside->mapTo(&open.window, QPoint(beside->width() + 2, beside->height() / 2));
-        const auto moveMouse = [&](const QPoint& to) {
-            QTest::mouseMove(&open.window, to);
-            open.arrange(); // Qt moves the separator when it is idle
-        };
-        moveMouse(grip);
-        QTRY_COMPARE(open.window.cursor().shape(), Qt::SplitHCursor);
-        QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
-        for (const int by : {40, 80, 160, 400}) moveMouse(grip + QPoint(by, 0)); // further than the pane can shrink
-        QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip + QPoint(400, 0));
-        open.arrange();
+        // Further than the pane can shrink.
+        kvscope::testing::dragSeparator(open, *dock(open, "attention_map"), {40, 80, 160, 400});
         QVERIFY2(widthOf("attention_map") > map + 60, qPrintable(QString::number(widthOf("attention_map"))));
         QCOMPARE(widthOf("capture"), left);
         QCOMPARE(widthOf("parameters"), right);

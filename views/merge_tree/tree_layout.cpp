@@ -45,8 +45,8 @@ bool TreeLayout::hasNumbers() const { return std::ranges::find(m_numbered, true)
 
 void TreeLayout::placeRows(std::size_t levels) {
     const double below = 20; // the batches' own height
-    constexpr double kBelowChip =
-        22; // the first row's middle stays that far below the top, the cursor's number above it
+    // From the top to the middle of the first row: the number of the cursor stands between.
+    constexpr double kBelowChip = 22;
     const auto pitchUnder = [&](double above) {
         return std::max(10.0, plot.height - above - below) / static_cast<double>(std::max<std::size_t>(1, levels));
     };

@@ -144,7 +144,8 @@ void PanelDock::fitHeader() {
     std::vector<QWidget*> yielding;
     for (QPushButton* chip : header->findChildren<QPushButton*>(QString(), Qt::FindDirectChildrenOnly))
         if (!chip->isHidden()) yielding.insert(yielding.begin(), chip);
-    if (auto* exportButton = header->findChild<QToolButton*>("exportView")) // first: menu and a key export, too
+    if (auto* exportButton =
+            header->findChild<QToolButton*>("exportView")) // goes first: the menu and a key export, too
         yielding.insert(yielding.begin(), exportButton);
     int needed = px(24); // margins; the finding gets what the chips leave
     for (int i = 0; i < header->layout()->count(); ++i) {

@@ -189,7 +189,7 @@ void BudgetBar::refreshBudget() {
     showText(m_of, tr("of %1").arg(fromUtf8(formatCounted(cut->token, "token"))));
     m_kept->show(percentText(kept / seen));
     const bool isKept = keepsAsAsked();
-    showText(m_word, isKept ? tr("kept") : tr("asked")); // what is kept instead, pane and strip say
+    showText(m_word, isKept ? tr("kept") : tr("asked")); // pane and strip say what is kept
     m_removed->show(isKept ? tr("%1 removed").arg(percentText(1 - kept / seen)) : QString());
     const double bytes = bytesPerToken(m_workbench.capture()->info());
     m_bytes->reserve(tr("%1 of %2").arg(bytesText(1000 * 1024.0), bytesText(bytes * seen)));
