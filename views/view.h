@@ -63,7 +63,7 @@ template <class Data> std::shared_ptr<const Data> dataAs(const ViewInput& input)
     return std::dynamic_pointer_cast<const Data>(input.data.value);
 }
 
-/// Size and range of a drawing. Range and scroll come from the canvas (pan, zoom); empty means "fit".
+/// Size and range of a drawing. Range and top come from the canvas (pan, zoom, scroll); no range means "fit".
 struct Viewport {
     double width = 600, height = 400; ///< logical pixels
     double pixelScale = 1;            ///< device pixels per logical pixel, for images
@@ -72,7 +72,7 @@ struct Viewport {
     bool forExport = false; ///< without chips and hints
     using Range = ShownRange;
     std::optional<Range> range;
-    double scroll = 0;         ///< logical pixels from the top of scrollable content
+    TokenIndex top = 0;        ///< a text begins with the line of this token
     bool besideOthers = false; ///< in the window's row of panes, where what all panes have in common is said once
 };
 
@@ -110,8 +110,11 @@ public:
                                                    Point) const {
         return {};
     }
-    /// Scroll offset that brings a token to the middle; nothing for a view that does not scroll.
-    virtual std::optional<double> scrollTo(const ViewInput&, const Viewport&, TokenIndex) const { return {}; }
+    /// The `Viewport::top` that brings a token to the middle; nothing for a view that does not scroll.
+    virtual std::optional<TokenIndex> scrollTo(const ViewInput&, const Viewport&, TokenIndex) const { return {}; }
+    /// The `Viewport::top` so many logical pixels further down, in whole lines; nothing for a view that does not
+    /// scroll.
+    virtual std::optional<TokenIndex> scrollBy(const ViewInput&, const Viewport&, double) const { return {}; }
     /// The scale of the colour column whose ends can be chosen; null where nothing is shown that has one.
     virtual std::unique_ptr<const ColourScale> colourScale(const ViewInput&, const ParameterValues&) const;
     /// The locked cell moved by so many cells; nothing where none is locked or its place is not known yet.

@@ -35,8 +35,8 @@ struct SettingChange {
     std::vector<std::pair<std::string, std::string>> options = {}; ///< of the view: option id, text
     std::string cut = {};                                          ///< as it is typed; empty: stays
     std::string step = "Set value";                                ///< what undo calls it
-    std::optional<ShownRange> range = {};                          ///< of the view; like `scroll` no step of undo
-    std::optional<double> scroll = {};                             ///< of the text, logical pixels from its top
+    std::optional<ShownRange> range = {};                          ///< of the view; like `top` no step of undo
+    std::optional<TokenIndex> top = {};                            ///< as `Viewport::top`
 };
 
 /// What would give an empty view its picture: a policy in a further pane, or a setting of a pane that is there.

@@ -31,7 +31,8 @@ namespace {
 
 struct FigureOptions {
     std::string size = "900x700", theme = "light", text = "fonts", out, select = "default", selectName, range;
-    double scale = 1, scroll = -1;
+    double scale = 1;
+    TokenIndex top = -1; ///< of the text; -1: not given
     std::string cursor;
     bool footer = false;
     std::vector<std::string> viewSet;
@@ -97,7 +98,7 @@ public:
             "needles: all; none");
         m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
         m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown, or all (the default)");
-        m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
+        m_command->add_option("--first-token", m_figure.top, "the text begins with the line of this token")
             ->check(CLI::NonNegativeNumber);
         m_command->add_option("--cursor", m_figure.cursor,
                               "tokens read, for views with a step sequence, or all (the default)");
@@ -166,9 +167,9 @@ private:
         const View& view = viewById(figure.viewId);
         const ViewInput input = figureInput(session, capture, figure, runner, context.checkpoint("plot"),
                                             m_random.sourceFor(capture->info()));
-        if (m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
-            !session.selected.empty()) // no scroll position was given: the strip scrolls to the selected tokens
-            session.look.stripScroll =
+        if (m_figure.top < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
+            !session.selected.empty()) // the strip scrolls to the selected tokens
+            session.look.stripTop =
                 view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
         return drawFigure(session, figure, input, text);
     }
@@ -191,7 +192,6 @@ private:
         if (m_figure.text != "fonts" && m_figure.text != "outlines")
             throw Error({"there is no text '" + m_figure.text + "'", "--text", "Choose fonts or outlines"});
         checkNumber(m_figure.scale, 0.25, 16, "--scale");
-        checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
         if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
         if (!m_session.empty() && !m_capture.empty())
             throw Error({.sentence = "a session names its own capture, and " + m_capture + " is another one",
@@ -288,6 +288,9 @@ private:
                  "--kv-head, --q-head", "Leave one of the two out"});
         fitToCapture(session, capture);
         select(session, capture);
+        if (m_figure.top >= info.numTokens)
+            throw Error({fmt::format("there is no token {}", m_figure.top), "--first-token",
+                         fmt::format("The capture has {} tokens: give 0 to {}", info.numTokens, info.numTokens - 1)});
         if (m_figure.cursor == "all") session.look.cursor.reset();
         if (m_figure.cursor.empty() || m_figure.cursor == "all") return;
         const auto cursor = parseNumber<TokenIndex>(m_figure.cursor);
@@ -312,7 +315,7 @@ private:
         } else if (!m_figure.range.empty())
             session.look.ranges[view.card().id] = session.look.comparedRanges[view.card().id] =
                 parseRange(m_figure.range);
-        if (m_figure.scroll >= 0) session.look.stripScroll = session.look.comparedScroll = m_figure.scroll;
+        if (m_figure.top >= 0) session.look.stripTop = session.look.comparedTop = m_figure.top;
         ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
         std::set<std::string> named;
         for (const std::string& set : m_figure.viewSet) {

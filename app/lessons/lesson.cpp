@@ -125,7 +125,7 @@ void applySetting(Session& session, const Session& setting) {
     shown.arithmetic = session.arithmetic;
     shown.layout = session.layout;
     shown.look.headMeasure = session.look.headMeasure;
-    shown.look.stripScroll = session.look.stripScroll; // the token strip scrolls to the selection by itself
+    shown.look.stripTop = session.look.stripTop; // the token strip scrolls to the selection by itself
     shown.lesson = session.lesson;
     shown.unknownKeys = session.unknownKeys;
     session = std::move(shown);

@@ -99,7 +99,7 @@ Viewport figureViewport(const Session& session, const FigureRequest& figure, con
     viewport.text = &text;
     viewport.forExport = true;
     viewport.range = shownRange(session, viewById(figure.viewId));
-    viewport.scroll = session.look.stripScroll;
+    viewport.top = session.look.stripTop;
     return viewport;
 }
 

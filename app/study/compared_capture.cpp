@@ -60,13 +60,13 @@ void compareWith(Session& session, const CaptureReader& other) {
     const Session first = firstSession(other);
     session.compared = {other.info().path, first.selected, first.selectionName};
     session.look.comparedRanges.clear();
-    session.look.comparedScroll = 0;
+    session.look.comparedTop = 0;
 }
 
 void stopComparing(Session& session) {
     session.compared = {};
     session.look.comparedRanges.clear();
-    session.look.comparedScroll = 0;
+    session.look.comparedTop = 0;
 }
 
 Session comparedSession(const Session& session) {
@@ -76,7 +76,7 @@ Session comparedSession(const Session& session) {
     other.selected = session.compared.selected;
     other.selectionName = session.compared.selectionName;
     other.look.ranges = session.look.comparedRanges;
-    other.look.stripScroll = session.look.comparedScroll;
+    other.look.stripTop = session.look.comparedTop;
     other.lesson.clear(); // the lesson is about the session's own capture
     stopComparing(other);
     other.isSecond = true;
@@ -91,12 +91,12 @@ void adoptCompared(Session& session, const Session& edited) {
     next.selectionName = session.selectionName;
     next.lesson = session.lesson;
     next.look.ranges = session.look.ranges;
-    next.look.stripScroll = session.look.stripScroll;
+    next.look.stripTop = session.look.stripTop;
     next.look.cursor = session.look.cursor; // `edited` may have clamped it to a shorter prompt
     next.isSecond = session.isSecond;
     next.compared = {session.compared.path, edited.selected, edited.selectionName, session.compared.unknownKeys};
     next.look.comparedRanges = edited.look.ranges;
-    next.look.comparedScroll = edited.look.stripScroll;
+    next.look.comparedTop = edited.look.stripTop;
     session = std::move(next);
 }
 

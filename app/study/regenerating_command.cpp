@@ -64,7 +64,7 @@ void addLook(std::vector<std::string>& words, const Session& session, const View
     if (session.look.cursor || isLive(session))
         words.insert(words.end(), {"--cursor", session.look.cursor ? std::to_string(*session.look.cursor) : "all"});
     if (view.card().place == ViewPlace::Text)
-        words.insert(words.end(), {"--scroll", fmt::format("{}", session.look.stripScroll)});
+        words.insert(words.end(), {"--first-token", std::to_string(session.look.stripTop)});
 }
 
 } // namespace

@@ -65,9 +65,9 @@ struct DockPlaces {
 /// How the session is displayed. Saved with it, but not undone, because undoing a parameter must not move the picture.
 struct LookState {
     std::map<std::string, Viewport::Range> ranges;         ///< view id -> pan and zoom; absent: fit
-    double stripScroll = 0;                                ///< logical pixels
+    TokenIndex stripTop = 0;                               ///< as Viewport::top
     std::map<std::string, Viewport::Range> comparedRanges; ///< the same of the compared capture
-    double comparedScroll = 0;
+    TokenIndex comparedTop = 0;
     std::optional<TokenIndex> cursor; ///< as ViewInput::cursor: step cursor, in tokens read; empty: the end
     ThemeChoice theme = ThemeChoice::System;
     double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2

@@ -137,7 +137,7 @@ Json writeCompared(const Session& session, const fs::path& folder) {
     json["capture"] = relativeTo(folder, session.compared.path);
     json["selected"] = toRuns(session.compared.selected);
     json["selection_name"] = session.compared.selectionName;
-    json["strip_scroll"] = session.look.comparedScroll;
+    json["strip_top"] = session.look.comparedTop;
     json["ranges"] = writeRanges(session.look.comparedRanges);
     return json;
 }
@@ -149,7 +149,7 @@ Json writeLook(const LookState& look) {
     json["compact"] = look.compact;
     json["head_measure"] = look.headMeasure;
     json["reduced_motion"] = look.reducedMotion;
-    json["strip_scroll"] = look.stripScroll;
+    json["strip_top"] = look.stripTop;
     if (look.cursor) json["cursor"] = *look.cursor;
     json["ranges"] = writeRanges(look.ranges);
     if (const DockPlaces& docks = look.docks; !docks.arrangement.empty())
@@ -171,13 +171,20 @@ std::map<std::string, Viewport::Range> readRanges(const Json& json) {
     return ranges;
 }
 
+TokenIndex topFrom(const Json& json) {
+    const auto token = wholeNumber<TokenIndex>(json);
+    if (token < 0) throw Error({"The text begins before the first token", "", "give a position, at least 0"});
+    return token;
+}
+
 void readCompared(Session& session, const Json& json, const std::string& path) {
     ObjectReader reader(json, path, "compared/");
     reader.with("capture",
                 [&](const Json& v) { session.compared.path = absoluteFrom(folderOf(path), v.get<std::string>()); });
     reader.with("selected", [&](const Json& v) { session.compared.selected = fromRuns(v); });
     reader.take("selection_name", session.compared.selectionName);
-    reader.take("strip_scroll", session.look.comparedScroll);
+    reader.with("strip_top", [&](const Json& v) { session.look.comparedTop = topFrom(v); });
+    reader.with("strip_scroll", [](const Json&) {}); // of the first version: pixels, at a width that it did not tell
     reader.with("ranges", [&](const Json& v) { session.look.comparedRanges = readRanges(v); });
     session.compared.unknownKeys = reader.rest();
 }
@@ -205,7 +212,8 @@ LookState readLook(const Json& json, const std::string& path) {
         if (const auto id = v.get<std::string>(); isHeadMeasure(id)) look.headMeasure = id;
     });
     reader.take("reduced_motion", look.reducedMotion);
-    reader.take("strip_scroll", look.stripScroll);
+    reader.with("strip_top", [&](const Json& v) { look.stripTop = topFrom(v); });
+    reader.with("strip_scroll", [](const Json&) {}); // as in `readCompared`
     reader.with("cursor", [&](const Json& v) { look.cursor = cursorOf(v); });
     reader.with("ranges", [&](const Json& v) { look.ranges = readRanges(v); });
     reader.with("docks", [&](const Json& v) {

@@ -14,12 +14,14 @@
 #include "app/window/dialogs/lesson_maker.h"
 #include "app/window/dialogs/thumbnail_sheet.h"
 #include "app/window/docks/dock_layout.h"
+#include "app/window/docks/rail_panels.h"
 #include "app/window/panels/answer_panel.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/capture_panel.h"
 #include "app/window/panels/decision_block.h"
 #include "app/window/panels/explanation_panel.h"
 #include "app/window/panels/fidelity_block.h"
+#include "app/window/panels/lesson_list.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/metrics_table.h"
 #include "app/window/panels/pane_list.h"
@@ -74,6 +76,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_files->saveDocksFrom([this] { return m_docks->places(); });
     connect(m_docks, &DockLayout::maximisedChanged, this, &MainWindow::followMaximised);
     connect(m_docks, &DockLayout::arranged, this, &MainWindow::fitWidth); // Qt restores the rail, too
+    connect(m_docks, &DockLayout::arranged, this, &MainWindow::foldRailPanels);
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
     readLessons();
@@ -244,6 +247,7 @@ void MainWindow::buildChrome() {
     if (before) before->setObjectName({}); // else findChild could find the old widget, which is deleted later
     delete m_gallery;
     delete m_heads;
+    foldRailPanels();
     setMenuWidget(buildTop());
     m_notices->restyle();
     m_notices->placeBelow(m_topBar->height() + m_budgetBar->height(), menuWidget()->findChild<QWidget*>("noticeRoom"));
@@ -262,7 +266,7 @@ void MainWindow::buildChrome() {
     qDeleteAll(m_rail->actions());         // `clear` would keep the buttons
     m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size
     auto* unfold = added(m_rail, named("unfold", iconButton("panel", tr("Capture and policies"), m_rail)));
-    connect(unfold, &QToolButton::clicked, m_docks, &DockLayout::toggleLeft);
+    connect(unfold, &QToolButton::clicked, this, &MainWindow::toggleRailPanels);
     auto* bar = new QStatusBar(this);
     bar->setSizeGripEnabled(false);
     m_status = added(bar, new StatusLine(m_workbench, *m_engines, bar), 1);
@@ -294,6 +298,22 @@ void MainWindow::fillDocks() {
     for (ViewDock* view : m_canvases->docks())
         m_docks->dock(fromUtf8(view->canvas()->view().card().id))->fill(view, view->header());
 }
+
+void MainWindow::toggleRailPanels() {
+    if (foldRailPanels() || m_docks->foldLeft()) return;
+    m_railPanels = new RailPanels(*m_rail, this);
+    if (m_workbench.session().layout == WindowLayout::Teach) {
+        LessonList* lessons = newLessonList();
+        connect(lessons, &LessonList::chosen, this, &MainWindow::foldRailPanels); // its pictures lie below
+        m_railPanels->add(tr("Lessons"), lessons, 1);
+    } else {
+        m_railPanels->add(tr("Capture"), new CapturePanel(m_workbench), 1);
+        m_railPanels->add(tr("Policies"), new PaneList(m_workbench), 0);
+    }
+    m_railPanels->open();
+}
+
+bool MainWindow::foldRailPanels() { return m_railPanels && m_railPanels->isVisible() && m_railPanels->close(); }
 
 void MainWindow::fitWidth() {
     m_topBar->fitWidth(width());

@@ -26,6 +26,7 @@ class LiveActions;
 class LessonPanel;
 class PolicyPanel;
 class Presenter;
+class RailPanels;
 class StatusLine;
 class StepDriver;
 class TopBar;
@@ -104,8 +105,11 @@ private:
     void addDocks();
     void fillDocks();
     void fillLessons();
+    LessonList* newLessonList();
     void readLessons();
     QWidget* buildTop();
+    void toggleRailPanels(); ///< what the window has no room for, over the pictures
+    bool foldRailPanels();   ///< false: none is shown
     void fitWidth();
     void arrangeDocks();
     void arrangeDocksSoon(); ///< after the window has been laid out
@@ -128,7 +132,8 @@ private:
     TryLive* m_tryLive = nullptr;
     QPointer<ManualWindow> m_manual; ///< null while it is closed
     QPointer<HeadGallery> m_heads;
-    QPointer<ViewGallery> m_gallery; ///< null until it is shown, and again when the chrome is rebuilt
+    QPointer<RailPanels> m_railPanels; ///< null while they are folded
+    QPointer<ViewGallery> m_gallery;   ///< null until it is shown, and again when the chrome is rebuilt
     NoticeStrip* m_notices = nullptr;
     EngineController* m_engines = nullptr;
     DockLayout* m_docks = nullptr;

@@ -207,6 +207,7 @@ void MainWindow::offerTour() {
 
 void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
+    if (foldRailPanels()) return;
     const auto canvases = m_canvases->canvases();
     // True if `does` succeeded on any canvas; it is called on every one.
     const auto any = [&](const auto& does) { return std::ranges::count_if(canvases, does) > 0; };

@@ -30,10 +30,15 @@ void MainWindow::readLessons() {
     m_notices->show("lessons", NoticeStrip::Tone::Error, fromUtf8(broken.front()));
 }
 
-void MainWindow::fillLessons() {
-    auto* list = m_lessonList = new LessonList(m_workbench, m_lessons);
-    auto* lesson = m_lessonPanel = new LessonPanel(m_workbench, m_lessons, m_progress);
+LessonList* MainWindow::newLessonList() {
+    auto* list = new LessonList(m_workbench, m_lessons);
     connect(list, &LessonList::chosen, m_files, &FileActions::open);
+    return list;
+}
+
+void MainWindow::fillLessons() {
+    auto* list = m_lessonList = newLessonList();
+    auto* lesson = m_lessonPanel = new LessonPanel(m_workbench, m_lessons, m_progress);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
         m_wantedInFront = opened.views; // raised once the docks of the layout are arranged

@@ -36,6 +36,7 @@ void MainWindow::present() {
                          m_docks->sizes(),
                          {&current->view(), m_workbench.session().activePane, &current->workbench()},
                          m_workbench.session().lesson});
+    foldRailPanels();
     for (PanelDock* dock : m_docks->all()) {
         dock->suspend(true);
         if (dock->isFloating()) dock->hide();

@@ -5,6 +5,7 @@
 #include "tests/app/window_fixture.h"
 
 #include <QPushButton>
+#include <QToolButton>
 
 #include <algorithm>
 #include <optional>
@@ -22,12 +23,18 @@ struct Classroom : OpenWindow {
     StepDriver& steps() { return *window.steps(); }
     std::optional<TokenIndex> cursor() const { return bench.session().look.cursor; }
 
-    /// As the list in the Teach layout does.
+    /// As the list in the Teach layout does, which a narrow window folds.
     void openLesson(int number) {
         QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
         QCOMPARE(bench.session().layout, WindowLayout::Teach);
-        const auto row = [&] { return find<QPushButton>(qPrintable(QString("lesson%1").arg(number))); };
-        QTRY_VERIFY_WITH_TIMEOUT(row() && row()->isVisible(), 20'000); // when the docks are arranged
+        arrange();
+        if (dock("lessons")->isHidden()) QTest::mouseClick(find<QToolButton>("unfold"), Qt::LeftButton);
+        const auto row = [&] {
+            const auto rows = window.findChildren<QPushButton*>(QString("lesson%1").arg(number));
+            const auto seen = std::ranges::find_if(rows, &QWidget::isVisible);
+            return seen == rows.end() ? nullptr : *seen;
+        };
+        QTRY_VERIFY_WITH_TIMEOUT(row(), 20'000); // when the docks are arranged
         QTest::mouseClick(row(), Qt::LeftButton);
         QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
         QTRY_VERIFY(find<QLabel>("lessonText") && find<QLabel>("lessonText")->isVisible());

@@ -357,8 +357,8 @@ private slots:
                 says);
         };
         plot("scale no number", {"--scale", "nan"}, "--scale");
-        plot("scroll no number", {"--scroll", "nan"}, "--scroll");
-        plot("scroll without end", {"--scroll", "inf"}, "--scroll");
+        plot("first token no number", {"--first-token", "nan"}, "--first-token");
+        plot("no such token", {"--first-token", "1028"}, "there is no token 1028");
         plot("image too large", {"--size", "9000x9000", "--scale", "16"}, "The largest scale of this size is 1.82");
         plot("negative layer", {"--layer", "-1"}, "--layer");
         plot("negative KV head", {"--kv-head", "-1"}, "--kv-head");

@@ -121,9 +121,9 @@ private slots:
     void theColumnOfASmallWindowCutsNothing() {
         OpenWindow open({1280, 800});
         QTest::keyClick(&open.window, Qt::Key_1, Qt::ControlModifier);
-        auto* unfold = open.window.findChild<QToolButton*>("unfold");
-        if (unfold->isVisible()) QTest::mouseClick(unfold, Qt::LeftButton);
-        auto* picker = open.window.findChild<HeadPicker*>();
+        open.arrange();
+        QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton);
+        auto* picker = open.window.findChild<QWidget*>("railPanels")->findChild<HeadPicker*>();
         QTRY_VERIFY(picker->isVisible());
         open.arrange();
         const QScrollArea* area = nullptr;

@@ -171,7 +171,7 @@ private slots:
                 s.budget = {Budget::Unit::Fraction, 0.15};
                 s.seed = 3;
                 s.activePane = 1;
-                s.look.stripScroll = 20;
+                s.look.stripTop = 20;
                 s.look.ranges["key_projection"] = {-1.0 / 3, 2.5e-7, -0.1, 4};
             },
             "Set up");

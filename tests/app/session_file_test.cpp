@@ -56,7 +56,7 @@ private slots:
             if (seed % 3 == 0) {
                 session.compared = {path("other prompt.h5"), {3, 4, 9}, "needle"};
                 session.look.comparedRanges["curves"] = {0, 0.5, 1e-9, 7};
-                session.look.comparedScroll = 40;
+                session.look.comparedTop = 40;
             }
             session.look.theme = ThemeChoice::Dark;
             session.look.scale = 1.25;

@@ -35,7 +35,7 @@ public:
             session.selected = {static_cast<TokenIndex>(next(50)), static_cast<TokenIndex>(50 + next(50))};
             session.selectionName = next(2) ? "picked" : "";
             break;
-        default: session.look.stripScroll = static_cast<double>(next(500)); break;
+        default: session.look.stripTop = static_cast<TokenIndex>(next(500)); break;
         }
     }
 

@@ -347,8 +347,6 @@ private slots:
         QTRY_VERIFY(open.window.docks()->dock("capture")->isHidden());
         QVERIFY(open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap"))
                     .contains(open.window.docks()->dock("metrics")));
-        QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton);
-        QVERIFY(open.window.docks()->dock("capture")->isVisible());
         open.window.resize(1440, 900);
         const auto standsAlone = [&] { // hidden docks may share its place
             const QList<QDockWidget*> tabs = open.window.tabifiedDockWidgets(open.window.docks()->dock("overlap"));

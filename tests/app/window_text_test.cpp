@@ -32,13 +32,8 @@ struct OpenText : OpenWindow {
     }
     /// The first and the last token that are seen.
     std::pair<TokenIndex, TokenIndex> seen() const {
-        TokenIndex first = -1, last = -1;
-        for (const Drawable& item : canvas->scene().items)
-            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Token) {
-                if (first < 0) first = static_cast<TokenIndex>(box->pick.index);
-                last = static_cast<TokenIndex>(box->pick.index);
-            }
-        return {first, last};
+        const auto ends = tokensInBoxes(canvas->scene()).value_or(std::pair(-1, -1));
+        return {static_cast<TokenIndex>(ends.first), static_cast<TokenIndex>(ends.second)};
     }
     void drag(QPoint from, QPoint to, Qt::KeyboardModifiers modifiers = {}) const {
         QTest::mousePress(canvas, Qt::LeftButton, modifiers, from);
@@ -71,14 +66,14 @@ private slots:
     void aDragSelectsInReadingOrder() {
         OpenText open;
         const auto before = open.selected();
-        const double scroll = open.bench.session().look.stripScroll;
+        const TokenIndex top = open.bench.session().look.stripTop;
         const auto [first, last] = open.seen();
         const TokenIndex from = first + 3, to = last - 4;
         const auto boxFrom = open.boxOf({PickId::Kind::Token, from}), boxTo = open.boxOf({PickId::Kind::Token, to});
         QVERIFY(boxFrom && boxTo && boxTo->y > boxFrom->y); // of two lines
         open.drag(open.middleOf(from), open.middleOf(to));
         QCOMPARE(open.selected(), open.run(from, to));
-        QCOMPARE(open.bench.session().look.stripScroll, scroll);
+        QCOMPARE(open.bench.session().look.stripTop, top);
         QTest::mouseClick(open.canvas, Qt::LeftButton, Qt::ShiftModifier, open.middleOf(to - 2)); // the anchor stays
         QCOMPARE(open.selected(), open.run(from, to - 2));
         open.bench.undo();
@@ -176,10 +171,49 @@ private slots:
         QVERIFY(!open.view->readOut()->isPinned() && open.view->readOut()->token() != pinned); // out of sight
     }
 
+    // What is read stays in sight: the top line holds the same token, however the lines break.
+    void anotherWidthKeepsThePlaceInTheText() {
+        OpenText open;
+        open.bench.change([](Session& s) { s.selected.clear(); }, "Clear");
+        open.turnWheel(open.canvas->rect().center(), 100);
+        open.turnWheel(open.canvas->rect().center(), -5);
+        const TokenIndex top = open.seen().first;
+        QVERIFY(top > 50);
+        for (const int width : {2000, 1100, 1440}) {
+            const int before = open.canvas->width();
+            open.window.resize(width, 900);
+            QTRY_VERIFY(open.canvas->width() != before);
+            open.arrange();
+            const auto seen = open.seen();
+            QVERIFY2(seen.first <= top && top < seen.first + 60,
+                     qPrintable(QString("%1 from %2").arg(top).arg(seen.first)));
+        }
+        QCOMPARE(open.seen().first, top);
+    }
+
+    // A touch pad turns by less than a line; over a picture the wheel leaves the text where it is.
+    void smallTurnsAddUpAndOtherViewsLeaveTheText() {
+        OpenText open;
+        open.bench.change([](Session& s) { s.selected.clear(); }, "Clear");
+        const auto turn = [](CanvasWidget* over, int eighths) {
+            const QPoint at = over->rect().center();
+            QWheelEvent event(at, over->mapToGlobal(at), {}, {0, eighths}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+            QCoreApplication::sendEvent(over, &event);
+        };
+        turn(open.canvas, 120 * 100);
+        QCOMPARE(open.seen().first, 0);
+        for (int i = 0; i < 5; ++i) turn(open.canvas, -12); // 6 pixels each
+        const TokenIndex second = open.seen().first;
+        QVERIFY(second > 0 && open.bench.session().look.stripTop == second);
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas() != open.view) turn(dock->canvas()->canvas(), -120);
+        QCOMPARE(open.bench.session().look.stripTop, second);
+    }
+
     // A token that is pointed at elsewhere is shown as long as it is, a locked cell's key stays.
     void theTextFollowsOtherViews() {
         OpenText open;
-        const double scroll = open.bench.session().look.stripScroll;
+        const TokenIndex top = open.bench.session().look.stripTop;
         const auto before = open.seen();
         open.bench.setHovered(5);
         QVERIFY(before.first > 5 && open.seen().first <= 5);
@@ -188,10 +222,10 @@ private slots:
         const auto peeked = open.seen(); // the wheel goes on from there
         open.turnWheel(open.canvas->rect().center(), -1);
         QVERIFY(open.seen().first > peeked.first && open.seen().first < 1000);
-        open.bench.change([&](Session& s) { s.look.stripScroll = scroll; }, "Scroll");
+        open.bench.change([&](Session& s) { s.look.stripTop = top; }, "Scroll");
         open.bench.setHovered(-1);
         QCOMPARE(open.seen(), before);
-        QCOMPARE(open.bench.session().look.stripScroll, scroll);
+        QCOMPARE(open.bench.session().look.stripTop, top);
         open.bench.change(
             [](Session& s) {
                 s.layout = WindowLayout::ExploreHead;

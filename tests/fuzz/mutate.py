@@ -52,7 +52,7 @@ OPTIONS = {
     "handout": ["--arithmetic", "--engine", "--threads", "--out"],
     "calibrate": ["--policy", "--triples", "--proxy", "--k", "--tau", "--weight", "--cut", "--out"],
     "plot": ["--policy", "--retention", "--layer", "--kv-head", "--q-head", "--selection", "--select", "--range",
-             "--scroll", "--cursor", "--view-set", "--session", "--pane", "--active", "--size", "--scale", "--theme",
+             "--first-token", "--cursor", "--view-set", "--session", "--pane", "--active", "--size", "--scale", "--theme",
              "--out"],
     "theory": ["--policy", "--layers", "--kv-heads", "--epsilon", "--delta", "--out"],
     "convert": ["--pattern", "--layout", "--config", "--tokens", "--deflate", "--out"],

@@ -1,4 +1,4 @@
-// The token strip's scroll bar: each row of pixels says which share of its lines' tokens is kept, against a count of
+// The token strip's scroll bar: each row of pixels says which share of its tokens is kept, against a count of
 // every token.
 #include "app/text/qt_text_service.h"
 #include "tests/support/test_program.h"
@@ -19,12 +19,12 @@ class StripScrollBarTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void theScrollBarSaysHowDenselyALineIsKept_data() {
+    void theScrollBarSaysHowDenselyTokensAreKept_data() {
         QTest::addColumn<int>("ownCut");
         QTest::newRow("the session's cut") << 995;
         QTest::newRow("a recorded list's own") << 500;
     }
-    void theScrollBarSaysHowDenselyALineIsKept() {
+    void theScrollBarSaysHowDenselyTokensAreKept() {
         QFETCH(int, ownCut);
         ViewInput input = needleInput({"keydiff@0.3"});
         auto own = std::make_shared<RunResult>(*input.panes[0].result);
@@ -43,20 +43,21 @@ private slots:
                                .active = &input.panes[0],
                                .activeStates = tokenStates(input, input.panes[0])};
         const Colour full = policyStyle("keydiff", ThemeId::Light).colour;
-        for (const std::int64_t rows : {37, 4000}) { // lines that share a row of pixels, and lines that fill several
+        for (const std::int64_t rows : {37, 4000}) { // tokens that share a row of pixels, and tokens that fill several
             Scene scene;
             SceneBuilder builder(scene, text);
             drawScrollBar(builder, strip, {0, 0, kScrollBarWidth, static_cast<double>(rows)}, 0, 5);
             const auto& pixels = *std::get<ImageItem>(scene.items.front()).rgba;
             std::vector<int> all(static_cast<std::size_t>(rows), 0), kept(all);
-            for (TokenIndex token = 0; token < ownCut; ++token) {
-                const std::int64_t line = layout->lineOf(token), begin = line * rows / layout->lineCount(),
-                                   end = std::max(begin + 1, (line + 1) * rows / layout->lineCount());
-                for (std::int64_t row = begin; row < end; ++row) {
+            for (std::int64_t row = 0; row < rows; ++row)
+                for (TokenIndex token = 0; token < ownCut; ++token) {
+                    const double top = static_cast<double>(row) * 1028 / static_cast<double>(rows),
+                                 bottom = static_cast<double>(row + 1) * 1028 / static_cast<double>(rows);
+                    const bool isFirst = token == std::floor(top), isWithin = token >= top && token + 1 <= bottom;
+                    if (!isFirst && !isWithin) continue;
                     ++all[static_cast<std::size_t>(row)];
                     kept[static_cast<std::size_t>(row)] += strip.activeStates[token] != TokenState::Evicted;
                 }
-            }
             for (std::size_t row = 0; row < all.size(); ++row) {
                 const double share = all[row] > 0 ? static_cast<double>(kept[row]) / all[row] : 0;
                 const Colour ground = all[row] > 0 ? theme.sunken : theme.masked,

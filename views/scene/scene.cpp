@@ -92,4 +92,12 @@ std::optional<Box> boxOfPick(const Scene& scene, PickId pick) {
     return std::nullopt;
 }
 
+std::optional<std::pair<std::int64_t, std::int64_t>> tokensInBoxes(const Scene& scene) {
+    std::optional<std::pair<std::int64_t, std::int64_t>> ends;
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Token)
+            ends = {ends ? ends->first : box->pick.index, box->pick.index};
+    return ends;
+}
+
 } // namespace kvscope

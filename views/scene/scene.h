@@ -129,8 +129,7 @@ struct Scene {
     Box plot; ///< the data area, for zoom and pan; empty box: none
     /// Data ranges shown in `plot` after fitting and padding; empty when the view has no axes.
     double xMin = 0, xMax = 0, yMin = 0, yMax = 0;
-    bool yDown = false;       ///< yMin lies at the top of the plot (maps), else at its bottom
-    double contentHeight = 0; ///< of scrollable scenes; 0: fits
+    bool yDown = false; ///< yMin lies at the top of the plot (maps), else at its bottom
 
     /// The data under a point of the plot, which must not be empty.
     Point dataAt(Point pixel) const {
@@ -146,5 +145,8 @@ PickId pickAt(const Scene& scene, Point point, double tolerance);
 
 /// The box of the rectangle with this pick.
 std::optional<Box> boxOfPick(const Scene& scene, PickId pick);
+
+/// The first and the last of the tokens that stand in boxes, as in a text; nothing if there are none.
+std::optional<std::pair<std::int64_t, std::int64_t>> tokensInBoxes(const Scene& scene);
 
 } // namespace kvscope

@@ -202,41 +202,33 @@ void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t 
     LinePainter(builder, strip, origin).draw(begin, end);
 }
 
-void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& track, std::int64_t first,
-                   std::int64_t seen) {
+void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& track, TokenIndex begin, TokenIndex end) {
     const Theme& theme = strip.theme;
     const auto rows = static_cast<std::int64_t>(std::max(1.0, track.height));
-    const std::int64_t lines = std::max<std::int64_t>(1, strip.layout.lineCount());
-    std::vector<std::int64_t> kept(static_cast<std::size_t>(rows), 0), all(kept), chosen(kept);
-    // Few lines fill several rows of pixels each; of many lines, several share a row.
-    const auto eachRow = [&](std::int64_t line, auto&& use) {
-        const std::int64_t begin = line * rows / lines, end = std::max(begin + 1, (line + 1) * rows / lines);
-        for (std::int64_t row = begin; row < std::min(end, rows); ++row) use(static_cast<std::size_t>(row));
-    };
-    for (std::int64_t line = 0; line < strip.layout.lineCount() && !strip.activeStates.empty(); ++line) {
-        const auto states = strip.activeStates.begin();
-        const auto end = std::min<std::int64_t>(strip.layout.lineStarts[line + 1], strip.input.cut.token);
-        const std::int64_t begin = std::min<std::int64_t>(strip.layout.lineStarts[line], end);
-        const auto unseen = std::count(states + begin, states + end, TokenState::AfterCut);
-        const auto evicted = std::count(states + begin, states + end, TokenState::Evicted);
-        const std::int64_t seen = end - begin - unseen;
-        eachRow(line, [&](std::size_t row) { all[row] += seen, kept[row] += seen - evicted; });
-    }
-    for (const TokenIndex t : strip.input.focus.selected)
-        eachRow(strip.layout.lineOf(t), [&](std::size_t row) { ++chosen[row]; });
+    const auto n = static_cast<std::int64_t>(strip.layout.left.size());
     const Colour full = strip.active ? policyStyle(strip.active->policyId, theme.id).colour : theme.text3;
+    const std::vector<TokenIndex>& selected = strip.input.focus.selected;
     std::vector<Colour> pixels;
-    for (std::size_t row = 0; row < all.size(); ++row) {
-        const double share = all[row] > 0 ? static_cast<double>(kept[row]) / static_cast<double>(all[row]) : 0;
-        const Colour ground = all[row] > 0 ? theme.sunken : theme.masked,
+    for (std::int64_t row = 0; row < rows; ++row) { // a row has several tokens, or is one of several of one token
+        const std::int64_t first = row * n / rows, last = std::max(first + 1, (row + 1) * n / rows);
+        std::int64_t all = 0, kept = 0;
+        if (const std::int64_t seen = std::min<std::int64_t>(last, strip.input.cut.token);
+            seen > first && !strip.activeStates.empty()) {
+            const auto states = strip.activeStates.begin();
+            all = seen - first - std::count(states + first, states + seen, TokenState::AfterCut);
+            kept = all - std::count(states + first, states + seen, TokenState::Evicted);
+        }
+        const double share = all > 0 ? static_cast<double>(kept) / static_cast<double>(all) : 0;
+        const Colour ground = all > 0 ? theme.sunken : theme.masked,
                      c = share > 0 ? blend(withAlpha(full, 0.15 + 0.85 * share), ground) : ground;
-        const Colour mark = chosen[row] > 0 ? theme.ink : c;
+        const auto chosen = std::ranges::lower_bound(selected, first);
+        const Colour mark = chosen != selected.end() && *chosen < last ? theme.ink : c;
         pixels.insert(pixels.end(), {mark, mark, c, c, c, c});
     }
     builder.image(track, 6, rows, pixels);
-    const double pitch = track.height / static_cast<double>(lines),
-                 height = std::min(track.height, std::max(14.0, pitch * static_cast<double>(seen))),
-                 top = std::min(track.y + pitch * static_cast<double>(first), track.bottom() - height);
+    const double pitch = track.height / static_cast<double>(n),
+                 height = std::min(track.height, std::max(14.0, pitch * static_cast<double>(end - begin))),
+                 top = std::min(track.y + pitch * static_cast<double>(begin), track.bottom() - height);
     builder.rectangle({track.x - 1, top, track.width + 2, height}, withAlpha(theme.ink, 0.14), {theme.ink, 1.3, {}}, 3);
     builder.rectangle(track, kTransparent, {theme.axis, 1, {}}, 0, kScrollBar);
 }

@@ -53,10 +53,9 @@ struct StripScene {
 /// One line whose text begins at x, y (top of the line).
 void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin);
 
-/// The scroll bar over the whole text: how densely the active pane keeps tokens, the selected ones and the cut, and
-/// the lines from `first` on that are seen. The whole of it is the handle `kScrollBar`.
-void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& track, std::int64_t first,
-                   std::int64_t seen);
+/// The scroll bar over all tokens: how densely the active pane keeps them, the selected ones and the cut, and those
+/// from `begin` to before `end`, which are seen. The whole of it is the handle `kScrollBar`.
+void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& track, TokenIndex begin, TokenIndex end);
 
 /// The line of the cut with its handle, if it stands in this line.
 void drawStripCut(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin);

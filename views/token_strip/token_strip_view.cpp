@@ -153,12 +153,15 @@ std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, dou
     return {};
 }
 
-std::optional<SettingChange> scrolledTo(const Scene& scene, Point at) {
+/// The tokens at the pointer's place in the scroll bar come to the middle of what is seen.
+std::optional<SettingChange> scrolledTo(const ViewInput& input, const Scene& scene, Point at) {
     const std::optional<Box> track = boxOfPick(scene, kScrollBar);
-    if (!track) return std::nullopt;
-    const double place = (at.y - track->y) / track->height, furthest = scene.contentHeight - scene.height;
-    return SettingChange{.step = "Scroll",
-                         .scroll = std::clamp(place * scene.contentHeight - scene.height / 2, 0.0, furthest)};
+    const auto seen = tokensInBoxes(scene);
+    if (!track || !seen) return std::nullopt;
+    const std::int64_t n = input.capture->info().numTokens;
+    const double place = (at.y - track->y) / track->height * static_cast<double>(n);
+    const std::int64_t top = std::llround(place) - (seen->second - seen->first) / 2;
+    return SettingChange{.step = "Scroll", .top = static_cast<TokenIndex>(std::clamp<std::int64_t>(top, 0, n - 1))};
 }
 
 class TokenStripView final : public View {
@@ -190,13 +193,11 @@ public:
         const std::vector<LegendEntry> legend = legendOf(strip);
         const double top = kLegendHeight + furtherLegendRows(viewport, legend);
         const Box text{0, top, viewport.width, std::max(1.0, viewport.height - top - captionHeight)};
-        // The strip scrolls by whole lines, so that no bars lose their text. The largest scroll position is rounded up
-        // to a line, so that the last line is whole.
-        const double raw = top + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
-        const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
-        scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
-        const auto first =
-            static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
+        // The strip scrolls by whole lines, so that no bars lose their text, and until the last line is whole.
+        const auto whole = static_cast<std::int64_t>(std::max(1.0, std::floor((text.height - 4) / kStripLead)));
+        const std::int64_t furthest = std::max<std::int64_t>(0, layout->lineCount() - whole),
+                           first = std::min(layout->lineOf(viewport.top), furthest),
+                           end = std::min(first + whole, layout->lineCount());
         const double legendEnd = strip.mode == StripMode::Score && strip.active && !strip.active->result->scores.empty()
                                      ? drawScoreLegend(builder, strip, legend, viewport.width)
                                      : drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
@@ -204,18 +205,16 @@ public:
             builder.label({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text2, HorizontalAlign::Right);
 
         builder.pushClip(text);
-        for (std::int64_t line = first; line < layout->lineCount(); ++line) {
+        for (std::int64_t line = first; line < end; ++line) {
             const double y = text.y + 4 + static_cast<double>(line - first) * kStripLead;
-            if (line > first && y + kStripLead > text.bottom()) // letters cut in half cannot be read
-                break;
             drawStripLine(builder, strip, line, {kStripGutter, y});
             drawStripCut(builder, strip, line, {kStripGutter, y});
         }
         builder.popClip();
         if (furthest > 0 && !viewport.forExport)
             drawScrollBar(builder, strip,
-                          {viewport.width - kScrollBarWidth - 4, text.y + 3, kScrollBarWidth, text.height - 6}, first,
-                          static_cast<std::int64_t>((text.height - 4) / kStripLead));
+                          {viewport.width - kScrollBarWidth - 4, text.y + 3, kScrollBarWidth, text.height - 6},
+                          layout->lineStarts[first], layout->lineStarts[end]);
         drawProvenance(builder, input, viewport);
         scene.plot = text;
         return scene;
@@ -257,11 +256,10 @@ public:
         });
     }
 
-    /// The cut goes to the token under the pointer, which the handle itself covers. The scroll bar brings the lines at
-    /// the pointer's place to the middle.
-    std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene& scene, PickId handle,
-                                           Point at) const override {
-        if (handle == kScrollBar) return scrolledTo(scene, at);
+    /// The cut goes to the token under the pointer, which the handle itself covers.
+    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues&, const Scene& scene,
+                                           PickId handle, Point at) const override {
+        if (handle == kScrollBar) return scrolledTo(input, scene, at);
         std::int64_t token = 0;
         for (const Drawable& item : scene.items)
             if (const auto* box = std::get_if<RectangleItem>(&item);
@@ -271,10 +269,17 @@ public:
         return SettingChange{.cut = std::to_string(token), .step = "Cut"};
     }
 
-    std::optional<double> scrollTo(const ViewInput& input, const Viewport& viewport, TokenIndex token) const override {
+    std::optional<TokenIndex> scrollTo(const ViewInput& input, const Viewport& viewport,
+                                       TokenIndex token) const override {
         const auto layout = layoutStrip(*input.capture, textWidth(viewport), *viewport.text);
-        const double middle = (viewport.height - kLegendHeight) / 2;
-        return std::max(0.0, static_cast<double>(layout->lineOf(token)) * kStripLead + kStripLead / 2 - middle);
+        const double linesAbove = (viewport.height - kLegendHeight) / kStripLead / 2 - 0.5;
+        return layout->lineStarts[std::max<std::int64_t>(0, layout->lineOf(token) - std::llround(linesAbove))];
+    }
+
+    std::optional<TokenIndex> scrollBy(const ViewInput& input, const Viewport& viewport, double pixels) const override {
+        const auto layout = layoutStrip(*input.capture, textWidth(viewport), *viewport.text);
+        const std::int64_t line = layout->lineOf(viewport.top) + static_cast<std::int64_t>(pixels / kStripLead);
+        return layout->lineStarts[std::clamp<std::int64_t>(line, 0, layout->lineCount() - 1)];
     }
 };
 

@@ -43,7 +43,7 @@ struct ViewCanvas::Pictured {
     ViewInput input;
     ParameterValues options;
     std::optional<Viewport::Range> range;
-    double scroll = 0;
+    TokenIndex top = 0;
 
     bool isOf(const View& view, const Pictured& now) const {
         const auto what = [](const ViewInput& of) {
@@ -63,7 +63,7 @@ struct ViewCanvas::Pictured {
                          : isSameBeside(a, b, now.input.kvHead, view.showsOtherPanes(now.options));
         };
         return what(now.input) == what(input) && now.options == options && now.range.has_value() == range.has_value() &&
-               where(now.range) == where(range) && now.scroll == scroll &&
+               where(now.range) == where(range) && now.top == top &&
                std::ranges::equal(now.input.panes, input.panes, isSame);
     }
 };
@@ -130,7 +130,7 @@ Viewport ViewCanvas::viewportFor(double width, double height) const {
     viewport.pixelScale = appearance().scale * devicePixelRatioF();
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
-    viewport.scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
+    viewport.top = m_peek.value_or(m_workbench.session().look.stripTop);
     viewport.besideOthers = m_besideOthers;
     viewport.range = shownRange(m_workbench.session(), m_view);
     return viewport;
@@ -152,7 +152,7 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     Scene scene = m_isCovered ? emptyScene("Predict first: the lesson asks what this picture shows", viewport)
                               : m_view.buildScene(shown.input, shown.options, viewport);
     scene.height = height;
-    m_pictured = std::make_unique<Pictured>(shown.input, shown.options, viewport.range, viewport.scroll);
+    m_pictured = std::make_unique<Pictured>(shown.input, shown.options, viewport.range, viewport.top);
     return scene;
 }
 
@@ -177,9 +177,8 @@ void ViewCanvas::revealSelection() {
 }
 
 void ViewCanvas::reveal(TokenIndex token) {
-    if (const auto scroll = m_view.scrollTo(input(), viewport(), token);
-        scroll && !positionOfToken(m_canvas->scene(), token))
-        m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Scroll"));
+    if (const auto top = m_view.scrollTo(input(), viewport(), token); top && !positionOfToken(m_canvas->scene(), token))
+        m_workbench.change([&](Session& s) { s.look.stripTop = *top; }, tr("Scroll"));
 }
 
 void ViewCanvas::followFocus() {
@@ -235,7 +234,7 @@ void ViewCanvas::invalidateChanged() {
     if (!isVisible() || !m_pictured) return invalidate();
     DrawnView shown = drawn();
     const Viewport at = viewport();
-    auto now = std::make_unique<Pictured>(std::move(shown.input), std::move(shown.options), at.range, at.scroll);
+    auto now = std::make_unique<Pictured>(std::move(shown.input), std::move(shown.options), at.range, at.top);
     if (!m_pictured->isOf(m_view, *now)) {
         m_canvas->invalidate();
         m_pictured = std::move(now); // further signals of the same change find no difference

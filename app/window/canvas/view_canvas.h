@@ -130,10 +130,11 @@ private:
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;
-    bool m_lockedByClick = false; ///< a lock that is taken back if the click becomes a double click
-    std::optional<double> m_peek; ///< scroll while a token is hovered in another view
-    TokenIndex m_locked = -1;     ///< key of the cell locked in another view
-    bool m_shown = false;         ///< counted as shown by the workbench
+    bool m_lockedByClick = false;     ///< a lock that is taken back if the click becomes a double click
+    std::optional<TokenIndex> m_peek; ///< the text's top while a token is hovered in another view
+    double m_scrollRest = 0;          ///< logical pixels, less than a line
+    TokenIndex m_locked = -1;         ///< key of the cell locked in another view
+    bool m_shown = false;             ///< counted as shown by the workbench
     bool m_besideOthers = false;
 };
 

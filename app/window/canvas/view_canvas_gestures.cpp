@@ -141,7 +141,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
     }
     if (pick.kind == PickId::Kind::Handle) { // a scroll bar or a small map goes where it is clicked
         const auto change = m_view.draggedTo(input(), options(), m_canvas->scene(), pick, m_canvas->toScene(at));
-        if (change && (change->scroll || change->range)) return applyChange(*change);
+        if (change && (change->top || change->range)) return applyChange(*change);
     }
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
@@ -208,10 +208,10 @@ bool ViewCanvas::follow(const PointFacts& facts) {
 
 void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& mergeKey) {
     if (settingChange.range) m_workbench.setRange(m_view, settingChange.range);
-    if (settingChange.scroll) m_peek.reset();
+    if (settingChange.top) m_peek.reset();
     m_workbench.change(
         [&](Session& s) {
-            if (settingChange.scroll) s.look.stripScroll = *settingChange.scroll;
+            if (settingChange.top) s.look.stripTop = *settingChange.top;
             for (const auto& [id, text] : settingChange.options) setViewOption(s, m_view.card().id, id, text);
             if (settingChange.pane >= 0) s.activePane = settingChange.pane;
             if (settingChange.budget) {
@@ -291,10 +291,16 @@ void ViewCanvas::takeLassoBack() {
 }
 
 void ViewCanvas::scrollBy(double delta) {
-    const Scene& scene = m_canvas->scene();
-    const double furthest = std::max(0.0, scene.contentHeight - scene.height);
-    const double now = std::exchange(m_peek, std::nullopt).value_or(m_workbench.session().look.stripScroll);
-    m_workbench.change([&](Session& s) { s.look.stripScroll = std::clamp(now + delta, 0.0, furthest); }, tr("Scroll"));
+    Viewport from = viewport();
+    if (const auto seen = tokensInBoxes(m_canvas->scene())) // `top` may lie further down than a text can scroll
+        from.top = static_cast<TokenIndex>(seen->first);
+    if (m_scrollRest * delta < 0) m_scrollRest = 0;
+    m_scrollRest += delta; // a touch pad turns by less than a line
+    const auto top = m_view.scrollBy(input(), from, m_scrollRest);
+    if (!top || *top == from.top) return;
+    m_scrollRest = 0;
+    m_peek.reset();
+    m_workbench.change([&](Session& s) { s.look.stripTop = *top; }, tr("Scroll"));
     movePinned();
 }
 
@@ -320,8 +326,8 @@ void ViewCanvas::frameSelection() {
     const auto& selected = m_workbench.session().selected;
     if (selected.empty()) return;
     Viewport viewport = this->viewport();
-    if (const auto scroll = m_view.scrollTo(input(), viewport, selected[selected.size() / 2]))
-        return m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Frame"));
+    if (const auto top = m_view.scrollTo(input(), viewport, selected[selected.size() / 2]))
+        return m_workbench.change([&](Session& s) { s.look.stripTop = *top; }, tr("Frame"));
     Scene scene = m_canvas->scene();
     if (!scene.yDown) { // tokens outside the present range have marks in the full range only
         viewport.range.reset();

@@ -51,7 +51,7 @@ void DockLayout::arrangePanes() {
     for (const ViewPlace place : kViews)
         if (m_layout == WindowLayout::ExploreHead || place != ViewPlace::BesidePane) shown.push_back(dock(place));
     hideAllBut(shown);
-    if (m_size == WindowSize::Narrow) toggleLeft();
+    if (m_size == WindowSize::Narrow) foldLeft();
     if (m_size != WindowSize::Narrow && !hasOneRow()) m_inFront.push_back(dock(ViewPlace::BesideRow));
     for (PanelDock* front : {dock("parameters"), dock("fidelity"), dock(ViewPlace::BelowPanes),
                              dock(hasOneRow() ? ViewPlace::Text : ViewPlace::BelowPanes)})
@@ -103,7 +103,7 @@ void DockLayout::arrangeTeach() {
     }
     shown.insert(shown.end(), {stepView, detail});
     hideAllBut(shown);
-    if (m_size == WindowSize::Narrow) toggleLeft();
+    if (m_size == WindowSize::Narrow) foldLeft();
     m_inFront = {stepView, detail, dock("lesson")};
 }
 

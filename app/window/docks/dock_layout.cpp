@@ -219,12 +219,12 @@ void DockLayout::present(PanelDock* dock) {
     m_inFront.push_back(dock); // repeated after the arrangement has been laid out
 }
 
-bool DockLayout::toggleLeft() {
-    giveBack();
-    const auto left =
-        m_layout == WindowLayout::Teach ? std::vector{dock("lessons")} : std::vector{dock("capture"), dock("panes")};
-    const bool shown = std::ranges::all_of(left, [](PanelDock* dock) { return dock->isHidden(); });
-    for (PanelDock* dock : left) dock->setVisible(shown);
+bool DockLayout::foldLeft() {
+    bool shown = false;
+    for (const char* id : {"capture", "panes", "lessons"}) {
+        shown |= !dock(id)->isHidden();
+        dock(id)->hide();
+    }
     return shown;
 }
 

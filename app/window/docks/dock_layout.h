@@ -62,8 +62,7 @@ public:
     /// Gives the focus to the next place (1) or the one before (-1): docks and panes from left to right, those above
     /// first.
     void stepFocus(int by);
-    /// Shows or hides the docks of the left side, which a narrow window folds; true when they are shown now.
-    bool toggleLeft();
+    bool foldLeft(); ///< hides the docks of the left side; false: none is shown
 
     bool eventFilter(QObject* watched, QEvent* event) override;
 

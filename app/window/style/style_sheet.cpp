@@ -15,6 +15,7 @@ QMainWindow, QWidget#canvasArea, QWidget#presenter { background: {window}; }
 QWidget#topBar, QWidget#budgetBar { background: {panel}; border-bottom: 1px solid {border}; }
 QToolBar#leftRail { background: {panel}; border: none; border-right: 1px solid {border}; padding: {8px} {8px};
     spacing: {4px}; }
+QFrame#railPanels { background: {panel}; border: none; border-right: 1px solid {control}; }
 QStatusBar { background: {panel}; border-top: 1px solid {border}; }
 QStatusBar::item { border: none; }
 QMainWindow::separator { background: {window}; width: {6px}; height: {6px}; }
