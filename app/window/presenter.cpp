@@ -45,7 +45,7 @@ private:
         const auto isLong = [&] {
             const QRect room(0, 0, width(), QWIDGETSIZE_MAX);
             return fontMetrics().boundingRect(room, Qt::TextWordWrap, text).height() >
-                   m_mostLines * fontMetrics().lineSpacing();
+                   (m_mostLines + 0.5) * fontMetrics().lineSpacing(); // a sign of another font may be higher
         };
         while (isLong() && text.contains("; ")) text.truncate(text.lastIndexOf("; "));
         showText(this, text);
