@@ -18,6 +18,7 @@
 namespace kvscope {
 
 class ColourScale; // views/common/colour_scale.h
+struct ValueRange; // views/common/value_range.h
 
 /// One policy pane as a view sees it.
 struct PaneData : PaneName {
@@ -117,6 +118,9 @@ public:
     virtual std::optional<TokenIndex> scrollBy(const ViewInput&, const Viewport&, double) const { return {}; }
     /// The scale of the colour column whose ends can be chosen; null where nothing is shown that has one.
     virtual std::unique_ptr<const ColourScale> colourScale(const ViewInput&, const ParameterValues&) const;
+    /// The lowest and the highest value of its colours or of its vertical axis, which pictures side by side share;
+    /// nothing where the view has no such range, or no values yet.
+    virtual std::optional<ValueRange> valueRange(const ViewInput&, const ParameterValues&) const;
     /// The locked cell moved by so many cells; nothing where none is locked or its place is not known yet.
     virtual std::optional<SettingChange> lockMoved(const ViewInput&, const ParameterValues&, int /*across*/,
                                                    int /*down*/) const {

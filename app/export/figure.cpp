@@ -72,11 +72,13 @@ void drawTitle(SceneBuilder& builder, const ViewInput& input, const PaneData& pa
 /// Panes side by side while that leaves them wide, else in rows: as many columns as give the largest panels, a little
 /// wider than high. Ties go to fewer rows.
 std::size_t columnsFor(std::size_t panes, double width, double height) {
+    const auto rowsFor = [&](std::size_t columns) { return (panes + columns - 1) / columns; };
     std::size_t best = panes;
     double largest = -1;
     for (std::size_t columns = panes; columns > 0; --columns) {
-        const auto rows = static_cast<double>((panes + columns - 1) / columns);
-        const double side = std::min(width / static_cast<double>(columns), 1.3 * (height / rows - kTitleHeight));
+        if (columns > 1 && rowsFor(columns) == rowsFor(columns - 1)) continue; // places would stay empty
+        const double side = std::min(width / static_cast<double>(columns),
+                                     1.3 * (height / static_cast<double>(rowsFor(columns)) - kTitleHeight));
         if (side > largest) {
             largest = side;
             best = columns;

@@ -39,14 +39,14 @@ struct Part {
     ViewInput input;
 };
 
-void shareColours(const View& view, std::vector<Part>& parts) {
+void shareRange(const View& view, std::vector<Part>& parts) {
     std::vector<Session*> sessions;
     std::vector<const ViewInput*> inputs;
     for (Part& part : parts) {
         sessions.push_back(&part.session);
         inputs.push_back(&part.input);
     }
-    kvscope::shareColours(view, sessions, inputs);
+    kvscope::shareRange(view, sessions, inputs);
 }
 
 } // namespace
@@ -125,8 +125,7 @@ SessionFigure drawFigure(const Session& session, const FigureRequest& figure, Vi
     return drawn;
 }
 
-void shareColours(const View& view, const std::vector<Session*>& sessions,
-                  const std::vector<const ViewInput*>& inputs) {
+void shareRange(const View& view, const std::vector<Session*>& sessions, const std::vector<const ViewInput*>& inputs) {
     const ParameterValues options = withCommonRange(view, inputs, viewOptions(*sessions.front(), view));
     if (!options.has(kValueRangeOption) || options.isDefault(kValueRangeOption)) return;
     for (Session* session : sessions)
@@ -157,7 +156,7 @@ SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const Capture
             headlessData(one, figure, input, runner, checkpoint.part(0.5, 1).step(parts.size(), heads.size()), random);
         parts.push_back({std::move(one), input});
     }
-    shareColours(view, parts);
+    shareRange(view, parts);
     std::vector<std::pair<std::string, Scene>> panels;
     const bool ofQueries = std::ssize(heads) > capture->info().numKvHeads;
     for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -186,7 +185,7 @@ SessionFigure drawBothCaptures(const Session& session, const std::shared_ptr<con
         fitToCapture(parts[i].session, *of);
         parts[i].input = figureInput(parts[i].session, of, half, runner, checkpoint.step(i, 2));
     }
-    shareColours(viewById(figure.viewId), parts);
+    shareRange(viewById(figure.viewId), parts);
     const SessionFigure first = drawFigure(parts[0].session, half, parts[0].input, text),
                         second = drawFigure(parts[1].session, half, parts[1].input, text);
     const std::string &a = capture->info().fileName, &b = other->info().fileName;

@@ -41,8 +41,9 @@ SessionFigure drawBothCaptures(const Session& session, const std::shared_ptr<con
                                const std::shared_ptr<const CaptureReader>& other, const FigureRequest& figure,
                                const LayerRunner& runner, const Checkpoint& checkpoint, const TextService& text);
 
-/// Gives sessions whose figures of a view stand side by side one range of colours (views/common/colour_scale.h).
-void shareColours(const View& view, const std::vector<Session*>& sessions, const std::vector<const ViewInput*>& inputs);
+/// Gives sessions whose figures of a view stand side by side one range of colours or of an axis
+/// (views/common/colour_scale.h).
+void shareRange(const View& view, const std::vector<Session*>& sessions, const std::vector<const ViewInput*>& inputs);
 /// The view for all heads of the layer (`headsOf`) under their names; of a view per pane the figure's pane, or the
 /// active one. Throws Error for a view that is not about one head.
 SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const CaptureReader> capture, FigureRequest figure,

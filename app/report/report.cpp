@@ -340,8 +340,8 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
         compute(writer, *views[i], both ? part.part(0, 0.5) : part);
         if (both) {
             compute(*second, *views[i], part.part(0.5, 1));
-            shareColours(*views[i], {&writer.original, &writer.session, &second->original, &second->session},
-                         {&writer.input, &second->input});
+            shareRange(*views[i], {&writer.original, &writer.session, &second->original, &second->session},
+                       {&writer.input, &second->input});
         }
         addFigure(writer, *views[i]);
         if (both) addSecond(writer, *second, *views[i]);

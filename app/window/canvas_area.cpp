@@ -1,5 +1,5 @@
-// Places up to three panes side by side while each has a readable width, otherwise in two columns. The layout Explore
-// head shows only the active pane.
+// Places panes side by side while each has a readable width, four of them only where that leaves their pictures more
+// room, otherwise in two columns. The layout Explore head shows only the active pane.
 #include "app/window/canvas_area.h"
 
 #include "app/window/canvas/capture_caption.h"
@@ -21,6 +21,8 @@ namespace kvscope {
 
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
+constexpr QSize kAround{40,
+                        110}; // of a pane, around a plot whose axes have one scale: its largest square is what counts
 
 CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()), m_grid(new QGridLayout(this)) {
@@ -137,8 +139,12 @@ void CanvasArea::hideOrShow() {
 
 int CanvasArea::columnsFor(int shown) const {
     const int fitting = std::max(1, (width() - px(kGutter)) / px(kReadablePane + kGutter));
-    if (shown <= fitting && shown <= 3) return std::max(1, shown);
-    return shown <= 1 ? 1 : 2;
+    const int below = m_secondPanes.empty() ? 1 : 2; // captures, one below the other
+    const auto square = [&](int columns, int rows) {
+        return std::min(width() / columns - px(kAround.width()), height() / (rows * below) - px(kAround.height()));
+    };
+    const bool fits = shown <= fitting && (shown <= 3 || square(shown, 1) > square(2, 2));
+    return fits || shown <= 1 ? std::max(1, shown) : 2;
 }
 
 int CanvasArea::placeRow(const std::vector<PaneFrame*>& panes, int row, int columns) {
@@ -173,7 +179,8 @@ void CanvasArea::arrange() {
     if (arrangement == m_arranged) return;
     m_arranged = arrangement;
     while (QLayoutItem* item = m_grid->takeAt(0)) delete item;
-    for (int column = 0; column < 3; ++column) m_grid->setColumnStretch(column, column < columns ? 1 : 0);
+    for (int column = 0; column < std::max(columns, m_grid->columnCount()); ++column)
+        m_grid->setColumnStretch(column, column < columns ? 1 : 0);
     for (int row = 0; row < m_grid->rowCount(); ++row) m_grid->setRowStretch(row, 0);
     int row = 0;
     for (CaptureCaption* caption : {m_caption, m_secondCaption}) {

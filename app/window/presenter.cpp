@@ -15,6 +15,47 @@ namespace kvscope {
 
 constexpr int kSideWidth = 250; // design pixels: about forty letters in a line
 constexpr std::size_t kMostPictures = 2;
+constexpr int kMostLines = 3, kAnyLines = 99; // of the finding of each of several pictures, of one alone
+
+namespace {
+
+/// A finding that wraps. Of one that needs more lines, the last clauses are left out: the picture keeps its room.
+class FindingLabel : public QLabel {
+public:
+    FindingLabel(int mostLines, QWidget* parent) : QLabel(parent), m_mostLines(mostLines) {
+        setProperty("role", "quiet");
+        setTextFormat(Qt::PlainText);
+        setWordWrap(true);
+    }
+    void say(const QString& whole) {
+        m_whole = whole;
+        setToolTip(whole);
+        fit();
+    }
+
+protected:
+    void resizeEvent(QResizeEvent* event) override {
+        QLabel::resizeEvent(event);
+        fit();
+    }
+
+private:
+    void fit() {
+        QString text = m_whole;
+        const auto isLong = [&] {
+            const QRect room(0, 0, width(), QWIDGETSIZE_MAX);
+            return fontMetrics().boundingRect(room, Qt::TextWordWrap, text).height() >
+                   (m_mostLines + 0.5) * fontMetrics().lineSpacing(); // a sign of another font may be higher
+        };
+        while (isLong() && text.contains("; ")) text.truncate(text.lastIndexOf("; "));
+        showText(this, text);
+    }
+
+    QString m_whole;
+    int m_mostLines;
+};
+
+} // namespace
 
 Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService& text,
                      const std::vector<LessonFile>& lessons, LessonProgress& progress, Picture current, QWidget* window)
@@ -90,7 +131,7 @@ void Presenter::showPictures(const std::vector<Picture>& pictures) {
     m_steps.prefer(*pictures.front().view);
 }
 
-/// A view with its name and finding. The finding wraps if there is only one picture, and is elided otherwise.
+/// A view with its name and its finding.
 QWidget* Presenter::frameOf(Picture picture, bool alone) {
     auto* frame = named("viewDock", new QFrame(this));
     auto* column = makeLayout<QVBoxLayout>(frame, {1, 4, 1, 1}, 2);
@@ -99,13 +140,10 @@ QWidget* Presenter::frameOf(Picture picture, bool alone) {
     const auto name = [title, picture] { title->setText(pictureName(*picture.workbench, *picture.view)); };
     connect(picture.workbench, &Workbench::sessionChanged, title, name); // a second capture may be opened or closed
     name();
-    auto* whole = alone ? wrappedLabel({}, "quiet", frame) : nullptr;
-    auto* line = alone ? nullptr : new ElidedLabel("quiet", Qt::ElideRight, frame);
-    head->addWidget(named("presenterFinding", alone ? whole : line), 1);
+    auto* finding = new FindingLabel(alone ? kAnyLines : kMostLines, frame);
+    head->addWidget(named("presenterFinding", finding), 1);
     auto* canvas = added(column, new ViewCanvas(*picture.workbench, *picture.view, picture.pane, m_text, frame), 1);
-    const auto say = [canvas, whole, line] {
-        whole ? whole->setText(canvas->finding()) : line->setFullText(canvas->finding());
-    };
+    const auto say = [canvas, finding] { finding->say(canvas->finding()); };
     connect(canvas, &ViewCanvas::drawnChanged, frame, say);
     say();
     return frame;

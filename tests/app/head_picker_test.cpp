@@ -112,6 +112,21 @@ private slots:
         QCOMPARE(picker.place(), std::pair(5, 1));
     }
 
+    /// In a low column the cells yield, and the numbers below them stay whole.
+    void theCellsYieldInALowColumn() {
+        Picker picker;
+        picker.show("output_error");
+        const QColor first = picker.onBar(picker.widget.grab().toImage(), 0);
+        const QSize least = picker.widget.minimumSizeHint();
+        QVERIFY(least.height() + 30 < picker.widget.sizeHint().height());
+        picker.widget.resize(200, least.height());
+        QTest::mouseClick(&picker.widget, Qt::LeftButton, {}, picker.cell(5, 0));
+        QCOMPARE(picker.place(), std::pair(5, 0));
+        QTest::mouseClick(&picker.widget, Qt::LeftButton, {}, picker.cell(0, 1));
+        QCOMPARE(picker.place(), std::pair(0, 1));
+        QCOMPARE(picker.onBar(picker.widget.grab().toImage(), 0), first); // the bar has its place above the numbers
+    }
+
     void withoutACaptureArrowsGoNowhere() {
         Picker picker;
         picker.bench->closeCapture();

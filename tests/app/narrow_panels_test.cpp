@@ -1,6 +1,7 @@
 // The budget bar and the panel of parameters in the narrowest window and dock, at every interface scale: nothing is
 // cut, and nothing lies over another part.
 #include "app/window/panels/budget_bar.h"
+#include "app/window/panels/capture_panel.h"
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/window/style/appearance.h"
@@ -139,6 +140,20 @@ private slots:
             const QString fault = faultOf(*panel, area->viewport()->width());
             QVERIFY2(fault.isEmpty(), qPrintable(QString::fromStdString(card.id + ": ") + fault));
         }
+    }
+
+    /// The numbers under the heads' colours are the last line but one of a column that needs a little more room.
+    void aLittleLowColumnShowsAllOfTheHeads() {
+        setAppearance({ThemeId::Light, 1, false});
+        const std::unique_ptr<QScrollArea> area(scrollArea(nullptr));
+        auto* panel = new CapturePanel(m_bench->bench);
+        area->setWidget(panel);
+        area->resize(248, 900);
+        area->show();
+        layOut();
+        area->resize(248, panel->sizeHint().height() - 30);
+        layOut();
+        QCOMPARE(panel->height(), area->viewport()->height());
     }
 
 private:

@@ -235,6 +235,14 @@ private slots:
                 const bool isAnswer = part == open.presenter()->lesson()->parts() - 1; // long: it may scroll
                 QVERIFY2(isAnswer || area->verticalScrollBar()->maximum() == 0, where);
                 QVERIFY2(!open.pictures().empty(), where);
+                QStringList findings, said;
+                for (const ViewCanvas* canvas : open.pictures()) findings += canvas->finding();
+                for (const auto* label : open.presenter()->findChildren<QLabel*>("presenterFinding"))
+                    if (label->isVisible()) said += label->text();
+                QCOMPARE(said.size(), findings.size());
+                for (qsizetype i = 0; i < said.size(); ++i) // whole, or whole clauses of it
+                    QVERIFY2(!said[i].isEmpty() && (findings[i] + ";").startsWith(said[i] + ";"),
+                             where + qPrintable(said[i]));
                 for (ViewCanvas* canvas : open.pictures()) {
                     const QByteArray picture = where + ": " + canvas->view().card().id.c_str();
                     QVERIFY2(canvas->height() >= 0.2 * size.height(), picture);

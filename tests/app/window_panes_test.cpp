@@ -1,10 +1,13 @@
-// A window whose panes are gone, and one whose pane shows a recorded list.
+// Panes that are gone, that show a recorded list, or have little room: for their pictures, read-outs and headers.
 #include <QtTest>
 
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas/pane_frame.h"
 #include "app/window/canvas/pane_header.h"
+#include "app/window/canvas/read_out.h"
 #include "app/window/canvas/view_canvas.h"
+#include "app/window/docks/dock_layout.h"
+#include "app/window/docks/panel_dock.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/window/panels/status_line.h"
@@ -26,6 +29,7 @@
 #include <QTemporaryDir>
 #include <QTimer>
 
+#include <set>
 #include <span>
 #include <vector>
 
@@ -116,6 +120,78 @@ private slots:
         }
         open.window.findChild<BudgetBar*>()->slider()->setFocus(Qt::TabFocusReason);
         QCOMPARE(notices.pos(), before);
+    }
+
+    /// The axes of the projection have one scale: what counts is the largest square in a pane.
+    void fourPanesStandWhereTheirPicturesAreLargest() {
+        OpenWindow open({1920, 1080});
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::ComparePolicies;
+                s.panes.push_back({PolicySpec::parse("h2o"), {}, {}});
+            },
+            "Pane");
+        open.settle();
+        const auto rows = [&] {
+            std::set<int> heights;
+            for (std::size_t i = 0; i < 4; ++i) heights.insert(open.pane(i)->y());
+            return heights.size();
+        };
+        QCOMPARE(rows(), std::size_t{1});
+        open.window.resize(1440, 900); // a quarter of the width would be too narrow for a header
+        open.settle();
+        QCOMPARE(rows(), std::size_t{2});
+        open.window.resize(2560, 800); // room for four, in one row or two: the row is higher
+        open.settle();
+        QCOMPARE(rows(), std::size_t{1});
+    }
+
+    /// Legend, numbers and titles of the axes lie around the plot.
+    void aPinnedReadOutCoversNoText() {
+        OpenWindow open;
+        open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        open.settle();
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        const ReadOut* readOut = open.pane(0)->canvas()->readOut();
+        for (const TokenIndex token : open.bench.session().selected) {
+            const QPoint at = open.widgetPointOf(0, token);
+            QTest::mouseMove(canvas, at);
+            QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
+            QVERIFY(readOut->isVisible() && readOut->isPinned());
+            const QRect box(canvas->mapFrom(&open.window, readOut->pos()), readOut->size());
+            QVERIFY(!box.contains(at));
+            for (const Drawable& item : canvas->scene().items)
+                if (const auto* text = std::get_if<TextItem>(&item))
+                    QVERIFY2(!box.contains(QPointF(text->position.x, text->position.y).toPoint()), text->text.c_str());
+            open.window.actions()->byName("clear")->trigger();
+            QVERIFY(!readOut->isVisible());
+        }
+    }
+
+    /// Long names yield; both choices stay in reach.
+    void bothPanesOfADifferenceAreChosenInANarrowHeader() {
+        OpenWindow open;
+        open.bench.change(
+            [](Session& s) {
+                for (std::size_t pane : {0, 1}) s.panes[pane] = {PolicySpec::parse("balancekv_stream"), {}, {}};
+            },
+            "Panes");
+        PanelDock* dock = open.window.docks()->dock("error_difference");
+        dock->present();
+        dock->setFloating(true);
+        for (const int width : {700, 420, 360, 320}) {
+            dock->resize(width, 260);
+            open.settle();
+            int chips = 0;
+            for (const auto* chip : dock->titleBarWidget()->findChildren<QPushButton*>()) {
+                if (!chip->isVisible()) continue;
+                ++chips;
+                QVERIFY2(chip->width() >= 56 && chip->focusPolicy() != Qt::NoFocus,
+                         qPrintable(QString("%1 is %2 wide of %3").arg(chip->text()).arg(chip->width()).arg(width)));
+                QVERIFY(chip->geometry().right() <= dock->titleBarWidget()->width());
+            }
+            QCOMPARE(chips, 2);
+        }
     }
 
     /// The name comes before the words of the chips beside it.

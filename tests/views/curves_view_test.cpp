@@ -1,15 +1,18 @@
 // The picture of the budget curves: an axis that ends where nothing can be kept any more, marks that stand whole on its
 // ends, and the line of the present budget or value with its number, where no curve runs under it.
+#include "core/base/error.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/colour_scale.h"
 #include "views/curves/curves_data.h"
 #include "views/scene/axes.h"
 #include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -35,6 +38,15 @@ const PolylineItem* presentLine(const Scene& scene) {
                                                                  line->stroke.dash == std::vector<double>{4, 3})
             return line;
     return nullptr;
+}
+
+/// The numbers beside the vertical axis with their heights.
+std::map<std::string, double> numbersUpwards(const Scene& scene) {
+    std::map<std::string, double> numbers;
+    for (const Drawable& item : scene.items)
+        if (const auto* text = std::get_if<TextItem>(&item); text && text->horizontal == HorizontalAlign::Right)
+            numbers[text->text] = text->position.y;
+    return numbers;
 }
 
 double rightEndOfTheAxis(const Scene& scene) {
@@ -72,6 +84,33 @@ private slots:
         QVERIFY2(finding.find("BalanceKV balanced nothing: its sinks and recents take the whole budget") !=
                      std::string::npos,
                  finding.c_str());
+    }
+
+    // Two captures, or the heads of a layer: a height means the same in all their pictures.
+    void picturesSideBySideHaveOneVerticalAxis() {
+        for (const char* scale : {"log", "linear"}) {
+            const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}, {"scale", scale}});
+            const ViewInput a = inputFor(m_view, {"keydiff@0.25", "snapkv@0.25"}, options);
+            ViewInput b = a;
+            auto data = std::make_shared<CurvesData>(*dataAs<CurvesData>(a));
+            for (Curve& curve : data->curves)
+                for (CurvePoint& point : curve.points)
+                    for (double* value : {&point.mean, &point.low, &point.high}) *value *= 3;
+            b.data.value = std::move(data);
+            QVERIFY(numbersUpwards(build(a, options)) != numbersUpwards(build(b, options)));
+            const ParameterValues shared = withCommonRange(m_view, {&a, &b}, options);
+            const ValueRange range = ValueRange::parse(shared.text(kValueRangeOption)),
+                             first = *m_view.valueRange(a, options), second = *m_view.valueRange(b, options);
+            QCOMPARE(range.quantity, std::string("output_error"));
+            QVERIFY(*range.low <= std::min(*first.low, *second.low));
+            QVERIFY(*range.high >= std::max(*first.high, *second.high));
+            const auto numbers = numbersUpwards(build(a, shared));
+            QVERIFY(numbers.size() > 2);
+            QCOMPARE(numbers, numbersUpwards(build(b, shared)));
+            const ParameterValues masses = optionsOf(m_view, {{"scale", scale}, {"range", "retained_mass:0..1"}});
+            QCOMPARE(numbersUpwards(build(a, masses)), numbersUpwards(build(a, options))); // of another measure
+        }
+        QVERIFY_THROWS_EXCEPTION(Error, optionsOf(m_view, {{"range", "no_measure:0..1"}}));
     }
 
     // Where a parameter varies all points have one budget: the legend names the values.

@@ -50,6 +50,8 @@ private slots:
         QTest::newRow("two in a column") << 2 << QSize(400, 900) << Corners{{0, 0}, {0, 450}};
         QTest::newRow("four in a square") << 4 << QSize(600, 420) << Corners{{0, 0}, {300, 0}, {0, 210}, {300, 210}};
         QTest::newRow("four in a row") << 4 << QSize(1600, 420) << Corners{{0, 0}, {400, 0}, {800, 0}, {1200, 0}};
+        QTest::newRow("no place stays empty")
+            << 4 << QSize(1200, 600) << Corners{{0, 0}, {600, 0}, {0, 300}, {600, 300}};
         QTest::newRow("three: two above, one below") << 3 << QSize(900, 800) << Corners{{0, 0}, {450, 0}, {0, 400}};
     }
 

@@ -205,17 +205,15 @@ ParameterValues withCommonRange(const View& view, const std::vector<const ViewIn
         return roundedValue(up ? rounded + digit : rounded - digit);
     };
     ValueRange common;
-    int scales = 0;
+    int ranges = 0;
     for (const ViewInput* input : inputs) {
-        const auto scale = view.colourScale(*input, options);
-        if (!scale) continue;
-        ValueRange own = scale->range();
-        if (const auto only = scale->onlyValue()) own.low = own.high = only;
-        if (scales++ > 0 && own.quantity != common.quantity) return options;
-        common = {std::min(common.low.value_or(INFINITY), outwards(*own.low, false)),
-                  std::max(common.high.value_or(-INFINITY), outwards(*own.high, true)), own.quantity};
+        const auto own = view.valueRange(*input, options);
+        if (!own) continue;
+        if (ranges++ > 0 && own->quantity != common.quantity) return options;
+        common = {std::min(common.low.value_or(INFINITY), outwards(*own->low, false)),
+                  std::max(common.high.value_or(-INFINITY), outwards(*own->high, true)), own->quantity};
     }
-    if (scales > 1 && *common.low < *common.high) options.setText(kValueRangeOption, common.text());
+    if (ranges > 1 && *common.low < *common.high) options.setText(kValueRangeOption, common.text());
     return options;
 }
 

@@ -94,8 +94,9 @@ private:
 /// The change of the view option that chooses this range; nothing where the scale cannot have it: low is not below
 /// high, or has no logarithm.
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high);
-/// The options with one range of colours for pictures of a view side by side, from the lowest to the highest end of
-/// their scales; unchanged where a range or "each" is chosen, quantities differ, or fewer than two have a scale.
+/// The options with one range of colours, or of the vertical axis, for pictures of a view side by side, from the lowest
+/// to the highest end of theirs; unchanged where a range or "each" is chosen, quantities differ, or fewer than two
+/// have a range.
 ParameterValues withCommonRange(const View& view, const std::vector<const ViewInput*>& inputs, ParameterValues options);
 /// Makes the range of a colour column automatic again.
 SettingChange automaticRange();

@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// The range of a colour map as chosen by the user; an end without a value is automatic.
+/// The range of a colour map or of an axis as chosen by the user; an end without a value is automatic.
 struct ValueRange {
     std::optional<double> low, high;
     std::string quantity; ///< what the values measure ("weight"): a range of something else does not apply; empty: any

@@ -62,4 +62,12 @@ PointFacts View::factsAt(const ViewInput& input, const ParameterValues& options,
 
 std::unique_ptr<const ColourScale> View::colourScale(const ViewInput&, const ParameterValues&) const { return nullptr; }
 
+std::optional<ValueRange> View::valueRange(const ViewInput& input, const ParameterValues& options) const {
+    const auto scale = colourScale(input, options);
+    if (!scale) return std::nullopt;
+    ValueRange range = scale->range();
+    if (const auto only = scale->onlyValue()) range.low = range.high = only;
+    return range;
+}
+
 } // namespace kvscope

@@ -44,6 +44,35 @@ AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
             AxisScale::Linear, std::move(title)};
 }
 
+Extent valuesOf(const CurvesData& data) {
+    Extent values;
+    const auto include = [&](const std::vector<CurvePoint>& points, bool band) {
+        for (const CurvePoint& point : points) {
+            values.include(band ? point.low : point.mean);
+            values.include(band ? point.high : point.mean);
+        }
+    };
+    for (const Curve& curve : data.curves) {
+        include(curve.points, curve.captures.size() < 2); // an interval may reach below 0, where no axis goes
+        for (const CaptureCurve& one : curve.captures) include(one.points, false);
+    }
+    if (std::isfinite(data.level.first)) values.include(data.level.first);
+    return values;
+}
+
+/// The axis over all values, or from end to end of a chosen range, which other pictures may share.
+AxisSpec verticalAxis(const CurvesData& data, const ParameterValues& options, std::string title) {
+    const MeasureCard& measure = measureById(data.measure);
+    const bool decades = options.choice("scale") == "log" && !higherWins(measure) && !measure.isSigned;
+    AxisSpec axis = axisOver(valuesOf(data), decades, std::move(title)); // masses and volumes are linear
+    const ValueRange chosen = ValueRange::parse(options.text(kValueRangeOption));
+    const double low = chosen.low.value_or(axis.low), high = chosen.high.value_or(axis.high);
+    if (!chosen.applies(data.measure) || !(low < high)) return axis;
+    axis.low = low, axis.high = high;
+    if (low <= 0) axis.scale = AxisScale::Linear;
+    return axis;
+}
+
 std::string yTitle(const CurvesData& data, const Viewport& viewport) {
     if (!data.valueTitle.empty()) return data.valueTitle;
     const MeasureCard& measure = measureById(data.measure);
@@ -107,24 +136,18 @@ std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input
 /// `labels`: how wide the labels at the ends of the curves are; 0: a legend names the curves.
 Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterValues& options, double labels,
                const Viewport& viewport) {
-    Extent x, y;
-    const auto include = [&](const std::vector<CurvePoint>& points, bool band) {
-        for (const CurvePoint& point : points) {
+    Extent x;
+    const auto include = [&](const std::vector<CurvePoint>& points) {
+        for (const CurvePoint& point : points)
             if (variesBudget(data) || !point.setting.empty()) x.include(xOf(point, options));
-            y.include(band ? point.low : point.mean);
-            y.include(band ? point.high : point.mean);
-        }
     };
     for (const Curve& curve : data.curves) {
-        include(curve.points, curve.captures.size() < 2); // an interval may reach below 0, where no axis goes
-        for (const CaptureCurve& one : curve.captures) include(one.points, false);
+        include(curve.points);
+        for (const CaptureCurve& one : curve.captures) include(one.points);
     }
-    if (std::isfinite(data.level.first)) y.include(data.level.first);
     if (x.low > x.high) // no pane has got to its first value
         x = {0, 1};
     const bool logarithmic = options.choice("scale") == "log";
-    const MeasureCard& measure = measureById(data.measure);
-    const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are linear
     const char* budget = options.choice("against") == "bytes"
                              ? (data.valueTitle.empty() ? "KiB stored in the layer" : "KiB stored in all layers")
                              : "Kept, % of the tokens before the cut";
@@ -132,7 +155,7 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
     if (variesBudget(data) && options.choice("against") == "retention")
         across.high = std::min(across.high, 100.0); // more than everything cannot be kept
     return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), std::move(across),
-                 axisOver(y, decades, yTitle(data, viewport)), labels);
+                 verticalAxis(data, options, yTitle(data, viewport)), labels);
 }
 
 bool hasBand(const Curve& curve) { return curve.captures.size() > 1 || curve.points.front().seeds > 1; }
@@ -257,6 +280,11 @@ void drawEndLabels(SceneBuilder& builder, const PlotFrame& frame, const CurvesDa
 }
 
 } // namespace
+
+ValueRange valuesOfAxis(const CurvesData& data, const ParameterValues& options) {
+    const AxisSpec axis = verticalAxis(data, options, {});
+    return {axis.low, axis.high, data.measure};
+}
 
 Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options,
                  const Viewport& viewport) {

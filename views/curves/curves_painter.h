@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/parameters/parameters.h"
+#include "views/common/value_range.h"
 #include "views/curves/curves_data.h"
 #include "views/scene/axes.h"
 #include "views/view.h"
@@ -14,6 +15,9 @@ namespace kvscope {
 /// The complete scene, which cannot be zoomed. Curves without points are only in the legend.
 Scene drawCurves(const CurvesData& data, const ViewInput& input, const ParameterValues& options,
                  const Viewport& viewport);
+
+/// The values at the ends of the vertical axis.
+ValueRange valuesOfAxis(const CurvesData& data, const ParameterValues& options);
 
 /// A point of a curve, as the marks of a scene name it.
 struct CurveMark {

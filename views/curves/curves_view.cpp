@@ -21,6 +21,11 @@ namespace kvscope {
 
 namespace {
 
+void checkRange(std::string_view text) {
+    static const std::vector<ParameterChoice> measures = measureChoices();
+    checkValueRange(text, idsOf(measures), "a curve");
+}
+
 ParameterTable makeOptions() {
     constexpr const char* source = "BalanceKV Fig. 1, KeyDiff Tables 9 to 13";
     return {
@@ -44,7 +49,11 @@ ParameterTable makeOptions() {
                    {"bytes", "Bytes", "stored keys and values of the layer"}},
                   Stage::Select, "The horizontal axis while the budget varies.", source),
         choiceRow("scale", "Scale", {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}}, Stage::Select,
-                  "Of both axes.", source)};
+                  "Of both axes.", source),
+        textRow(kValueRangeOption, "Range of values", "auto", Stage::Select,
+                "Values at the ends of the vertical axis, like 0.001..0.2; auto: around the curves, one range for "
+                "pictures of two captures or of all heads; each: every picture its own.",
+                source, checkRange)};
 }
 
 /// The point of a curve for this budget or value; a level has one everywhere. Null: the curve has no point there.
@@ -176,6 +185,11 @@ public:
         const auto data = dataAs<CurvesData>(input);
         if (std::ranges::any_of(data->curves, [](const Curve& c) { return !c.points.empty(); })) return "";
         return data->curves.empty() || data->curves.front().error.empty() ? card().waiting : data->curves.front().error;
+    }
+
+    std::optional<ValueRange> valueRange(const ViewInput& input, const ParameterValues& options) const override {
+        if (!whyNoPicture(input, options).empty()) return std::nullopt;
+        return valuesOfAxis(*dataAs<CurvesData>(input), options);
     }
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {

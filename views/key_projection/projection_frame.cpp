@@ -100,7 +100,14 @@ ProjectionFrame::Room ProjectionFrame::room() const {
 }
 
 int ProjectionFrame::sharedRows() const {
-    return legendRows(m_legend, m_viewport.width - 2 * kRowEdge, 2, *m_viewport.text);
+    const double width = m_viewport.width - 2 * kRowEdge;
+    const bool fits = m_builder.width(fmt::format("{}", fmt::join(sharedAxes(), ", ")), kNote) <= width;
+    return fits ? legendRows(m_legend, width, 2, *m_viewport.text) : 2;
+}
+
+/// What panes share: their axes, and that they have one range.
+std::vector<std::string> ProjectionFrame::sharedAxes() const {
+    return {m_frame.x.title + " × " + m_frame.y.title, "one range for all panes"};
 }
 
 void ProjectionFrame::setAxes(const Viewport::Range& range) {
@@ -177,9 +184,8 @@ void ProjectionFrame::drawSharedRow() {
     if (!ready.empty() && ready.front() == &m_pane)
         drawLegend(m_builder, {kRowEdge, y}, width, m_legend, m_theme, rows);
     if (ready.size() < 2 || ready[1] != &m_pane) return;
-    const std::string axes = m_frame.x.title + " × " + m_frame.y.title, range = "one range for all panes";
-    std::vector<std::string> lines{axes + ", " + range};
-    if (rows > 1 && m_builder.width(lines.front(), kNote) > width) lines = {axes, range};
+    std::vector<std::string> lines{fmt::format("{}", fmt::join(sharedAxes(), ", "))};
+    if (m_builder.width(lines.front(), kNote) > width) lines = sharedAxes();
     for (const std::string& whole : lines) {
         const std::string line = m_builder.elide(whole, kNote, width);
         m_builder.label({kRowEdge + width, y}, line, kNote, m_theme.text2, HorizontalAlign::Right);

@@ -29,6 +29,7 @@ private:
     };
     Room room() const;
     int sharedRows() const;
+    std::vector<std::string> sharedAxes() const;
     void setAxes(const Viewport::Range& range);
     std::vector<std::string> notes() const;
     void drawSharedRow();

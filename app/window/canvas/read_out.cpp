@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <optional>
 
 namespace kvscope {
 
@@ -34,6 +35,17 @@ QPixmap stateMark(const TokenDecision& decision) {
     painter.setBrush(decision.kept ? QBrush(qColor(theme.kept)) : QBrush(Qt::NoBrush));
     painter.drawEllipse(box);
     return pixmap;
+}
+
+/// The corner of the area that is farthest from the point, for a box of this size; nothing where the box does not fit
+/// or would cover the point.
+std::optional<QPointF> cornerFor(const QRectF& area, const QSizeF& box, const QPointF& point, double gap) {
+    const QRectF room = area.adjusted(gap, gap, -gap, -gap);
+    if (box.width() > room.width() || box.height() > room.height()) return std::nullopt;
+    const QPointF corner(point.x() < area.center().x() ? room.right() - box.width() : room.left(),
+                         point.y() < area.center().y() ? room.bottom() - box.height() : room.top());
+    const bool covers = QRectF(corner, box).adjusted(-gap, -gap, gap, gap).contains(point);
+    return covers ? std::nullopt : std::optional(corner);
 }
 
 } // namespace
@@ -105,7 +117,7 @@ void ReadOut::addFacts() {
     }
 }
 
-void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& widgetPosition, bool pinned,
+void ReadOut::showToken(TokenIndex token, CanvasWidget& over, const QPointF& widgetPosition, bool pinned,
                         const PointFacts& more) {
     if (token < 0 || !m_workbench.capture() || token >= m_workbench.capture()->info().numTokens) return dismiss();
     m_token = token;
@@ -115,7 +127,7 @@ void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& wi
     placeBeside(over, widgetPosition);
 }
 
-void ReadOut::showFacts(const PointFacts& facts, const QWidget& over, const QPointF& widgetPosition, bool pinned) {
+void ReadOut::showFacts(const PointFacts& facts, CanvasWidget& over, const QPointF& widgetPosition, bool pinned) {
     if (facts.rows.empty()) return dismiss();
     m_token = -1;
     m_pinned = pinned;
@@ -127,16 +139,23 @@ void ReadOut::showFacts(const PointFacts& facts, const QWidget& over, const QPoi
     placeBeside(over, widgetPosition);
 }
 
-void ReadOut::placeBeside(const QWidget& over, const QPointF& widgetPosition) {
+void ReadOut::placeBeside(CanvasWidget& over, const QPointF& widgetPosition) {
     if (parentWidget() != over.window()) setParent(over.window());
     m_body->show();
     adjustSize();
     const double gap = px(12);
     double x = 0, y = 0;
-    if (m_pinned && width() + 2 * gap <= over.width() && height() + 2 * gap <= over.height()) {
-        const QPointF corner = over.mapTo(over.window(), QPointF());
-        x = corner.x() + (2 * widgetPosition.x() < over.width() ? over.width() - width() - gap : gap);
-        y = corner.y() + (2 * widgetPosition.y() < over.height() ? over.height() - height() - gap : gap);
+    std::optional<QPointF> corner;
+    if (m_pinned) {
+        const auto& plot = over.scene().plot; // QFrame has a Box of its own
+        const double scale = appearance().scale;
+        const QRectF inPlot(plot.x * scale, plot.y * scale, plot.width * scale, plot.height * scale);
+        for (const QRectF& area : {inPlot, QRectF(over.rect())})
+            if (!corner) corner = cornerFor(area, size(), widgetPosition, gap);
+    }
+    if (corner) {
+        const QPointF at = over.mapTo(over.window(), *corner);
+        x = at.x(), y = at.y();
     } else {
         const QPointF at = over.mapTo(over.window(), widgetPosition);
         x = at.x() + gap + width() > parentWidget()->width() ? at.x() - gap - width() : at.x() + gap;

@@ -103,8 +103,11 @@ void ViewCanvas::connectWorkbench() {
         if (std::exchange(m_range, range) != range) invalidate();
     });
     connect(&m_workbench, &Workbench::cursorChanged, this, [this] {
-        // A view without a step sequence does not depend on the step cursor.
-        if (isVisible() && !m_view.stepSequence(input(), options()).events.empty()) invalidate();
+        if (!isVisible()) return;
+        // The picture of a view without a step sequence does not depend on the step cursor.
+        if (!m_view.stepSequence(input(), options()).events.empty()) return invalidate();
+        const bool isUnderWay = m_workbench.session().look.cursor.has_value();
+        if (std::exchange(m_isUnderWay, isUnderWay) != isUnderWay) emit drawnChanged();
     });
     connect(&m_workbench, &Workbench::panesChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed) {
@@ -165,7 +168,20 @@ QString ViewCanvas::finding() const {
     if (m_workbench.isWithheld(m_view)) return tr("Predict first: this is what the lesson asks");
     if (!m_workbench.capture()) return {};
     const DrawnView shown = drawn();
-    return fromUtf8(m_view.finding(shown.input, shown.options));
+    const QString finding = fromUtf8(m_view.finding(shown.input, shown.options));
+    return showsEnd() ? tr("After the last step: %1").arg(finding) : finding;
+}
+
+/// What policies keep in the end stands beside a view whose steps have not come to their end.
+bool ViewCanvas::showsEnd() const {
+    const auto hasSteps = [this](const View& view) {
+        const DrawnView shown = m_workbench.drawn(view);
+        return !view.stepSequence(shown.input, shown.options).events.empty();
+    };
+    const bool ofResults = m_view.card().group == ViewGroup::Kept || m_view.card().data.empty();
+    return ofResults && m_workbench.session().look.cursor && m_view.whyNoPicture(input(), options()).empty() &&
+           !hasSteps(m_view) &&
+           std::ranges::any_of(m_workbench.shownViews(), [&](const View* view) { return hasSteps(*view); });
 }
 
 void ViewCanvas::revealSelection() {
@@ -257,6 +273,7 @@ void ViewCanvas::refresh() {
     refreshReadOut();
     refreshOffer();
     m_canvas->setAccessibleDescription(finding());
+    m_isUnderWay = m_workbench.session().look.cursor.has_value();
     emit drawnChanged();
 }
 

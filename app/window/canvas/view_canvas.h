@@ -78,6 +78,7 @@ private:
     void invalidateChanged(); ///< the same, but keeps the picture if what it is built from has not changed
     void refreshSoon();
     void refresh();
+    bool showsEnd() const;
     void refreshReadOut();
     void followAge(const DrawnView& drawn);
     void showAge(const DrawnView& drawn);
@@ -124,7 +125,7 @@ private:
     struct Pictured;
     std::unique_ptr<Pictured> m_pictured; ///< what the scene is built from; null before a capture's first scene
     bool m_isRefreshQueued = false;
-    std::string m_range;      ///< the colour range shared with another capture, as drawn
+    std::string m_range;      ///< of colours or of an axis, shared with another capture, as drawn
     DataState m_seen;         ///< as of the last change of the view's data
     bool m_isCovered = false; ///< drawn without its picture, which a lesson withholds
     TokenIndex m_lastClicked = -1;
@@ -134,6 +135,7 @@ private:
     std::optional<TokenIndex> m_peek; ///< the text's top while a token is hovered in another view
     double m_scrollRest = 0;          ///< logical pixels, less than a line
     TokenIndex m_locked = -1;         ///< key of the cell locked in another view
+    bool m_isUnderWay = false;        ///< the step cursor stood before the last step
     bool m_shown = false;             ///< counted as shown by the workbench
     bool m_besideOthers = false;
 };

@@ -123,7 +123,8 @@ FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const s
     return figure;
 }
 
-/// The session with the colour range that a view shares with another capture, so that the figures of both share it.
+/// The session with the range of colours or of an axis that a view shares with another capture, so that the figures of
+/// both share it.
 Session asDrawn(const Workbench& workbench, const FigureRequest& figure) {
     Session session = workbench.session();
     const int pane = figure.pane ? static_cast<int>(*figure.pane) : -1;

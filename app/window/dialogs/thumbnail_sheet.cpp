@@ -190,8 +190,8 @@ void ThumbnailSheet::draw(ViewThumbnail& card, const Session& session, const Dat
     m_next.start();
 }
 
-/// All heads share one colour range, that of the heads computed so far. When it changes, the cards that were drawn
-/// before are drawn again.
+/// All heads share one range of colours or of an axis, that of the heads computed so far. When it changes, the cards
+/// that were drawn before are drawn again.
 ParameterValues ThumbnailSheet::sharedOptions(const ViewThumbnail& card, const Session& session) {
     std::vector<ViewInput> heads(m_data.size(), m_workbench.viewInput());
     std::vector<const ViewInput*> inputs;

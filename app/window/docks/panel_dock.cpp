@@ -31,6 +31,7 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
     addButtons(header);
     setTitleBarWidget(header);
     setWidget(body);
+    header->installEventFilter(this);
     for (QWidget* part : {body, header}) {
         QSizePolicy policy = part->sizePolicy();
         policy.setRetainSizeWhenHidden(true); // the tabs' area keeps the size that its widest dock needs
@@ -139,32 +140,45 @@ void PanelDock::nameOnce() {
 }
 
 void PanelDock::fitHeader() {
+    constexpr int kLeastChip = 56; // design pixels: two or three letters and the arrow
     QWidget* header = titleBarWidget();
     if (!header) return;
-    std::vector<QWidget*> yielding;
-    for (QPushButton* chip : header->findChildren<QPushButton*>(QString(), Qt::FindDirectChildrenOnly))
-        if (!chip->isHidden()) yielding.insert(yielding.begin(), chip);
-    if (auto* exportButton =
-            header->findChild<QToolButton*>("exportView")) // goes first: the menu and a key export, too
-        yielding.insert(yielding.begin(), exportButton);
-    int needed = px(24); // margins; the finding gets what the chips leave
+    auto* exportButton = header->findChild<QToolButton*>("exportView");
+    std::vector<QWidget*> chips;
+    int room = width() - px(24); // margins; the finding gets what the chips leave
     for (int i = 0; i < header->layout()->count(); ++i) {
-        const QWidget* part = header->layout()->itemAt(i)->widget();
-        const bool counts = part && (!part->isHidden() || std::ranges::find(yielding, part) != yielding.end());
-        if (!counts) continue;
-        const bool button = qobject_cast<const QAbstractButton*>(part);
-        needed += (button ? part->sizeHint() : part->minimumSizeHint()).width() + header->layout()->spacing();
+        QWidget* part = header->layout()->itemAt(i)->widget();
+        if (!part || (part->isHidden() && part != exportButton)) continue;
+        room -= header->layout()->spacing();
+        if (qobject_cast<QPushButton*>(part))
+            chips.push_back(part);
+        else
+            room -= (part->inherits("QAbstractButton") ? part->sizeHint() : part->minimumSizeHint()).width();
     }
-    for (QWidget* part : yielding) {
-        const bool yields = needed > width();
-        if (yields) needed -= part->sizeHint().width();
-        if (qobject_cast<QToolButton*>(part)) {
-            part->setVisible(!yields);
-        } else { // hiding and showing a chip is left to the view
-            part->setMaximumWidth(yields ? 0 : QWIDGETSIZE_MAX);
-            part->setFocusPolicy(yields ? Qt::NoFocus : Qt::StrongFocus);
-        }
+    const auto widthOf = [&](int most) {
+        int sum = 0;
+        for (const QWidget* chip : chips) sum += std::min(most, chip->sizeHint().width());
+        return sum;
+    };
+    // The export button goes first: the menu and a key export, too. Then the ends of long texts, then the last chips.
+    if (exportButton) {
+        exportButton->setVisible(widthOf(QWIDGETSIZE_MAX) <= room);
+        if (exportButton->isHidden()) room += exportButton->sizeHint().width();
     }
+    const auto limit = [](QWidget* chip, int most) { // hiding and showing a chip is left to the view
+        chip->setMaximumWidth(most);
+        chip->setFocusPolicy(most == 0 ? Qt::NoFocus : Qt::StrongFocus);
+    };
+    for (; !chips.empty() && widthOf(px(kLeastChip)) > room; chips.pop_back()) limit(chips.back(), 0);
+    int most = width();
+    while (most > px(kLeastChip) && widthOf(most) > room) --most;
+    for (QWidget* chip : chips) limit(chip, chip->sizeHint().width() <= most ? QWIDGETSIZE_MAX : most);
+}
+
+// The text of a chip has changed.
+bool PanelDock::eventFilter(QObject* watched, QEvent* event) {
+    if (watched == titleBarWidget() && event->type() == QEvent::LayoutRequest) fitHeader();
+    return QDockWidget::eventFilter(watched, event);
 }
 
 void PanelDock::resizeEvent(QResizeEvent* event) {

@@ -36,6 +36,7 @@ signals:
 
 protected:
     bool event(QEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
     void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void moveEvent(QMoveEvent* event) override;
@@ -47,7 +48,7 @@ private:
     /// nothing, takes no keys and is no tab stop.
     void showContent(bool inSight);
     void nameOnce();
-    void fitHeader();    ///< hides chips and the export button in a narrow dock; the view's menu has them, too
+    void fitHeader();    ///< narrows or hides chips, and hides the export button, in a narrow dock
     void nameFloating(); ///< the button says what it does next
 
     bool m_inSight = true, m_suspended = false;

@@ -35,7 +35,8 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     heading->addWidget(roleLabel(tr("HEADS"), "section", this));
     heading->addWidget(makeMeasureBox(), 1);
     headsBox->addWidget(new HeadPicker(workbench, this));
-    headsBox->addWidget(wrappedLabel(tr("rows: layers, columns: KV heads"), "quiet", this));
+    // A wrapped label would keep the cells from yielding: its height depends on its width, and so would the panel's.
+    added(headsBox, new ElidedLabel("quiet", Qt::ElideRight, this))->setFullText(tr("rows: layers, columns: KV heads"));
     column->addStretch();
     connect(&m_workbench, &Workbench::captureChanged, this, &CapturePanel::refreshFacts);
     refreshFacts();

@@ -22,6 +22,8 @@ namespace {
 
 constexpr double kLabelWidth = 20, kLabelHeight = 16;
 constexpr double kBarGap = 8, kBarHeight = 8, kTickHeight = 18; // the colour bar under the cells, and its numbers
+constexpr double kAround = kLabelHeight + kBarGap + kBarHeight + kTickHeight;
+constexpr double kLeastPitch = 2.0 / 3; // of the widest: in a low column
 
 /// "relative output error 0.116", "attention entropy 3.2 nat".
 QString valueText(const MeasureCard& measure, double value) {
@@ -72,7 +74,7 @@ HeadPicker::HeadPicker(Workbench& workbench, QWidget* parent) : QWidget(parent),
     setFocusPolicy(Qt::TabFocus);
     setMouseTracking(true);
     setAccessibleName(tr("Heads of the capture: layers down, KV heads across"));
-    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Maximum);
     m_workbench.tell(this, &HeadPicker::refresh, &Workbench::sessionChanged, &Workbench::layerScanChanged);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
         updateGeometry();
@@ -85,17 +87,23 @@ int HeadPicker::rowCount() const {
 }
 
 double HeadPicker::pitch() const {
+    const double rows = std::max(1, rowCount());
+    return std::clamp((height() - px(kAround)) / rows, kLeastPitch * widestPitch(), widestPitch());
+}
+
+double HeadPicker::widestPitch() const {
     return std::clamp(px(264) / static_cast<double>(std::max(1, rowCount())), static_cast<double>(px(6)),
                       static_cast<double>(px(17)));
 }
 
 QSize HeadPicker::sizeHint() const {
-    return {px(200),
-            static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(kBarGap + kBarHeight + kTickHeight))};
+    return {px(200), static_cast<int>(std::ceil(px(kAround) + rowCount() * widestPitch()))};
 }
 
-/// Smaller than the size hint, so that a narrow column shows all heads too.
-QSize HeadPicker::minimumSizeHint() const { return {px(140), sizeHint().height()}; }
+/// Smaller than the size hint, so that a narrow column shows all heads, and a low one the numbers of the colours, too.
+QSize HeadPicker::minimumSizeHint() const {
+    return {px(140), static_cast<int>(std::ceil(px(kAround) + rowCount() * kLeastPitch * widestPitch()))};
+}
 
 QRectF HeadPicker::cellBox(Cell cell) const {
     const double width = (this->width() - px(kLabelWidth) - px(2)) / static_cast<double>(std::max(1, columnCount()));

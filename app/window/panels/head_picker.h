@@ -75,7 +75,8 @@ private:
     int columnCount() const { return m_workbench.capture() ? m_workbench.capture()->info().numKvHeads : 0; }
     QRectF cellBox(Cell cell) const;
     Cell cellAt(QPointF point) const;
-    double pitch() const;
+    double pitch() const; ///< height of a row
+    double widestPitch() const;
     LayerIndex layerOf(Cell cell) const { return m_workbench.capture()->info().layers[cell.row].layer; }
     Cell chosen() const;
     std::optional<double> valueOf(Cell cell) const; ///< NaN where the measure has none

@@ -7,6 +7,8 @@
 #include <QKeyEvent>
 #include <QPainter>
 #include <QStyle>
+#include <QStyleOptionButton>
+#include <QStylePainter>
 
 #include <algorithm>
 #include <vector>
@@ -66,6 +68,31 @@ QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent) {
     return button;
 }
 
+namespace {
+
+/// A button that elides its text where it is narrower than it asks for; an arrow at the end stays.
+class ChipButton : public QPushButton {
+public:
+    using QPushButton::QPushButton;
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QStylePainter painter(this);
+        QStyleOptionButton option;
+        initStyleOption(&option);
+        if (const int lacking = sizeHint().width() - width(); lacking > 0) {
+            const QString arrow = text().endsWith(QString::fromUtf8(" ▾")) ? QString::fromUtf8(" ▾") : QString();
+            const int room = option.fontMetrics.horizontalAdvance(text()) - lacking;
+            option.text = option.fontMetrics.elidedText(text().chopped(arrow.size()), Qt::ElideRight,
+                                                        room - option.fontMetrics.horizontalAdvance(arrow)) +
+                          arrow;
+        }
+        painter.drawControl(QStyle::CE_PushButton, option);
+    }
+};
+
+} // namespace
+
 QPushButton* wordButton(const QString& text, QWidget* parent) {
     auto* button = new QPushButton(text, parent);
     button->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
@@ -82,7 +109,8 @@ QScrollArea* scrollArea(QWidget* parent) {
 }
 
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent) {
-    QPushButton* chip = wordButton(text, parent);
+    auto* chip = new ChipButton(text, parent);
+    chip->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     chip->setProperty("chip", tone);
     chip->setFocusPolicy(Qt::TabFocus);
     return chip;

@@ -58,7 +58,7 @@ QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = 
 QPushButton* wordButton(const QString& text, QWidget* parent = nullptr);
 /// A scroll area that scrolls vertically only, without a frame and without the focus.
 QScrollArea* scrollArea(QWidget* parent = nullptr);
-/// A rounded chip; tone "plain", "warning" or "error".
+/// A rounded chip, which elides its text where it is narrow; tone "plain", "warning" or "error".
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
 /// A field that leaves Ctrl+E to the window, and undo and redo except for a typed value that is not taken yet.
 class ValueField : public QLineEdit {
