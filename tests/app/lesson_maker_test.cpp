@@ -282,12 +282,25 @@ private slots:
             QVERIFY(quantity->currentIndex() != before);
         }
         QTRY_COMPARE_WITH_TIMEOUT(open.now(), QString("Computed: 24.9 %"), 60'000); // 248 of 995 tokens
+        auto* bounds = open.maker->findChild<QLineEdit*>("makerBounds");
+        const auto places = [&] {
+            QList<QRect> all;
+            for (const char* field : {"makerTitle", "makerText", "makerQuestion", "makerBounds", "makerAnswer"})
+                all += open.maker->findChild<QWidget*>(field)->geometry();
+            return all;
+        };
         open.write("makerBounds", "60, 20");
+        open.settle();
+        const QList<QRect> before = places();
         open.click("makerSave");
         QVERIFY2(open.why().contains("ascending"), qPrintable(open.why()));
-        auto* bounds = open.maker->findChild<QLineEdit*>("makerBounds");
+        open.settle();
+        QCOMPARE(places(), before); // no message moves a field
         bounds->selectAll();
         open.write("makerBounds", "20, 60");
+        QCOMPARE(open.why(), QString()); // mended
+        open.settle();
+        QCOMPARE(places(), before);
         QVERIFY2(open.now().endsWith("That is: 20 to 60 %"), qPrintable(open.now()));
         open.write("makerAnswer", "It is {vlue}.");
         open.click("makerSave");
