@@ -168,6 +168,12 @@ QString ViewCanvas::finding() const {
     return fromUtf8(m_view.finding(shown.input, shown.options));
 }
 
+bool ViewCanvas::showsError() const {
+    if (!m_workbench.capture()) return false;
+    const DrawnView shown = drawn();
+    return failedPane(m_view, shown.input, shown.options) >= 0;
+}
+
 void ViewCanvas::revealSelection() {
     const auto& selected = m_workbench.session().selected;
     if (selected == m_revealed || m_canvas->height() < 2) return;
@@ -364,8 +370,6 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
         nudge(-step);
     else if (pinned && (event->key() == Qt::Key_Right || event->key() == Qt::Key_Down))
         nudge(step);
-    else if (event->key() == Qt::Key_Home)
-        resetView();
     else
         QWidget::keyPressEvent(event);
 }
