@@ -86,8 +86,9 @@ struct OpenWindow : WindowParts {
     }
     /// A button that a notice shows; null: none does.
     QPushButton* noticeButton(const QString& text) {
-        for (auto* button : window.notices().findChildren<QPushButton*>())
-            if (button->isVisible() && button->text() == text) return button;
+        for (const QWidget* rows : {static_cast<QWidget*>(&window.notices()), window.notices().passing()})
+            for (auto* button : rows->findChildren<QPushButton*>())
+                if (button->isVisible() && button->text() == text) return button;
         return nullptr;
     }
     QStringList visibleTexts() const {
