@@ -7,6 +7,7 @@
 #include "app/workbench/drawn_views.h"
 #include "core/policies/policy.h"
 #include "views/common/pane_offers.h"
+#include "views/common/view_facts.h"
 
 namespace kvscope {
 
@@ -33,7 +34,7 @@ double sentenceEnd(const Scene& scene) {
 int failedPane(const View& view, const ViewInput& input, const ParameterValues& options) {
     const std::string why = view.whyNoPicture(input, options);
     if (why.empty() || isLayerBroken(input)) return -1;
-    const auto failed = [&](int pane) { return input.panes[pane].error == why; };
+    const auto failed = [&](int pane) { return withFullStop(asSentence(input.panes[pane].error)) == why; };
     const int count = static_cast<int>(input.panes.size());
     if (input.activePane >= 0 && input.activePane < count && failed(input.activePane)) return input.activePane;
     for (int pane = 0; pane < count; ++pane)
