@@ -81,8 +81,9 @@ struct OpenWindow : WindowParts {
     }
     /// What the notice `id` says; empty: it does not stand.
     QString said(const char* id) {
-        const auto* row = window.notices().findChild<QFrame*>(id);
-        return row ? row->findChild<QLabel*>("message")->text() : QString();
+        for (const QWidget* rows : {static_cast<QWidget*>(&window.notices()), window.notices().passing()})
+            if (const auto* row = rows->findChild<QFrame*>(id)) return row->findChild<QLabel*>("message")->text();
+        return {};
     }
     /// A button that a notice shows; null: none does.
     QPushButton* noticeButton(const QString& text) {
