@@ -157,16 +157,6 @@ private slots:
         QCOMPARE(open.steps().step(), 2); // at once, not after the first pause
         QTest::keyClick(&open.window, Qt::Key_Space);
         QVERIFY(!open.steps().isPlaying());
-        QWidget* timeline = nullptr; // a canvas, which Home resets where no steps are taught
-        for (ViewDock* dock : open.window.canvases()->docks())
-            if (dock->canvas()->view().card().id == "block_timeline") timeline = dock->canvas()->canvas();
-        for (QWidget* focused : {static_cast<QWidget*>(&open.window), timeline}) {
-            focused->setFocus();
-            QTest::keyClick(focused, Qt::Key_End);
-            QCOMPARE(open.steps().step(), 7);
-            QTest::keyClick(focused, Qt::Key_Home);
-            QCOMPARE(open.steps().step(), 0);
-        }
     }
 
     void aWidgetWithTheFocusKeepsItsKeys() {
