@@ -95,8 +95,7 @@ RunFacts factsOf(const WalkData& data, std::optional<TokenIndex> cursor) {
     const auto given = [&](std::int8_t sign) {
         return std::count(walk.signs.begin(), walk.signs.begin() + now.steps, sign);
     };
-    facts.now = {{"signs of", walkName(data, walk)},
-                 {"pairs signed", fmt::format("{} of {}", now.steps, now.size())},
+    facts.now = {{"pairs signed of " + walkName(data, walk), fmt::format("{} of {}", now.steps, now.size())},
                  {"signs + and −", fmt::format("{} and {}", given(1), given(-1))},
                  {"yᵀη/(cR²) of the last", formatShort(leanOf(walk, now.steps - 1))},
                  {"Q, and of fair coins",
@@ -105,7 +104,7 @@ RunFacts factsOf(const WalkData& data, std::optional<TokenIndex> cursor) {
                                   : fmt::format("|yᵀη| stays within cR²: not on {} steps, where the sign is certain",
                                                 formatCount(outside)),
                      outside == 0},
-                    {"Q grows by 2η·yᵀη + M_jj with each sign", discrepancyFollows(walk, now.steps)}};
+                    {"Q grows by 2η·yᵀη + Mⱼⱼ with each sign", discrepancyFollows(walk, now.steps)}};
     return facts;
 }
 

@@ -76,6 +76,7 @@ void CanvasArea::connectCanvas(ViewCanvas* canvas) {
     connect(canvas, &ViewCanvas::dataWanted, this, [this, canvas] { emit dataWanted(canvas); });
     connect(canvas, &ViewCanvas::exportWanted, this, [this, canvas] { emit exportWanted(canvas); });
     connect(canvas, &ViewCanvas::headsWanted, this, [this, canvas] { emit headsWanted(canvas); });
+    connect(canvas, &ViewCanvas::parametersWanted, this, &CanvasArea::parametersWanted);
     connect(canvas->canvas(), &CanvasWidget::focused, this, [this, canvas] { emit turnedTo(canvas->view()); });
 }
 

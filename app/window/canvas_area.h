@@ -34,6 +34,7 @@ signals:
     void dataWanted(ViewCanvas* canvas);
     void exportWanted(ViewCanvas* canvas);
     void headsWanted(ViewCanvas* canvas);
+    void parametersWanted();
     void openWanted();
     void maximiseWanted();
     void turnedTo(const View& view); ///< a view got the focus

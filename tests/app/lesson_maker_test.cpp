@@ -51,6 +51,15 @@ struct Author : Classroom {
     }
     QString why() const { return maker->findChild<QLabel*>("makerWhy")->text(); }
     QString now() const { return maker->findChild<QLabel*>("makerNow")->text(); }
+    /// Of all fields.
+    QList<QRect> places() {
+        settle();
+        QList<QRect> all;
+        for (const char* field : {"makerTitle", "makerText", "makerStops", "makerStopTitle", "makerStopText",
+                                  "makerQuestion", "makerBounds", "makerAnswer"})
+            all += maker->findChild<QWidget*>(field)->geometry();
+        return all;
+    }
     /// Esc belongs to the active window.
     bool isActivated() {
         maker->activateWindow();
@@ -195,8 +204,10 @@ private slots:
         open.bench.openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
         QTRY_VERIFY_WITH_TIMEOUT(open.bench.session().capturePath.ends_with("story-2k.h5"), 60'000);
         open.click("makerAdd");
+        const QList<QRect> before = open.places();
         open.click("makerSave");
-        QVERIFY2(open.why().contains("taken on another capture than the start"), qPrintable(open.why()));
+        QVERIFY2(open.why().contains("taken on another capture than the start"), qPrintable(open.why())); // two lines
+        QCOMPARE(open.places(), before);
         open.click("makerStart"); // now the first stop is the other one
         open.click("makerSave");
         QVERIFY2(open.why().contains("taken on another capture than the start"), qPrintable(open.why()));
@@ -282,12 +293,16 @@ private slots:
             QVERIFY(quantity->currentIndex() != before);
         }
         QTRY_COMPARE_WITH_TIMEOUT(open.now(), QString("Computed: 24.9 %"), 60'000); // 248 of 995 tokens
+        auto* bounds = open.maker->findChild<QLineEdit*>("makerBounds");
         open.write("makerBounds", "60, 20");
+        const QList<QRect> before = open.places();
         open.click("makerSave");
         QVERIFY2(open.why().contains("ascending"), qPrintable(open.why()));
-        auto* bounds = open.maker->findChild<QLineEdit*>("makerBounds");
+        QCOMPARE(open.places(), before); // no message moves a field
         bounds->selectAll();
         open.write("makerBounds", "20, 60");
+        QCOMPARE(open.why(), QString()); // mended
+        QCOMPARE(open.places(), before);
         QVERIFY2(open.now().endsWith("That is: 20 to 60 %"), qPrintable(open.now()));
         open.write("makerAnswer", "It is {vlue}.");
         open.click("makerSave");

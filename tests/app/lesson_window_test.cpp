@@ -316,6 +316,21 @@ private slots:
         QCOMPARE(open.cursor(), std::optional<TokenIndex>(128)); // no step was taken
     }
 
+    void homeAndEndGoToTheEndsOfTheSteps() {
+        Lectern open;
+        open.openLesson(kBlocks);
+        QWidget* timeline = nullptr; // a canvas, which Home resets where no steps are taught
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "block_timeline") timeline = dock->canvas()->canvas();
+        for (QWidget* focused : {static_cast<QWidget*>(&open.window), timeline}) {
+            focused->setFocus();
+            QTest::keyClick(focused, Qt::Key_End);
+            QTRY_COMPARE(open.steps().step(), 7);
+            QTest::keyClick(focused, Qt::Key_Home);
+            QCOMPARE(open.steps().step(), 0);
+        }
+    }
+
     void lessonsLeadToTheirNeighbours() {
         Lectern open;
         open.openLesson(1);

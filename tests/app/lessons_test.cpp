@@ -9,6 +9,7 @@
 #include "app/lessons/lesson.h"
 #include "app/lessons/lesson_answer.h"
 #include "app/lessons/lesson_quantities.h"
+#include "app/study/live_rows.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
@@ -325,6 +326,18 @@ private slots:
                      open.lesson.recorded.at("answering_retention@" + std::to_string(pane)));
         QVERIFY(!open.answer().isRecorded);
         QCOMPARE(open.answer().choice, open.lesson.claim);
+        // What its stops say that the panes write: the code of the garden at 100 %, at 30 % C's code in its window.
+        const auto written = [&](std::size_t stop, std::size_t pane) {
+            open.bench->change([&](Session& s) { applySetting(s, open.lesson.stops[stop].setting); }, "Stop");
+            open.executor.runAll();
+            const live::LiveAnswers answers(open.bench->live(), live::LiveAnswers::Rounds::None);
+            std::vector<LiveRow> rows(1, {.pane = open.bench->request()->panes[pane]});
+            sendRow(rows[0], open.bench->runner(), answers, {});
+            askRows(rows, answers, {.mostTokens = static_cast<int>(answers.answer().size())}, {});
+            return rows[0].greedy ? QString::fromStdString(rows[0].greedy->text).trimmed() : QString("nothing");
+        };
+        for (std::size_t pane = 0; pane < 3; ++pane) QCOMPARE(written(0, pane), QString("81590"));
+        QCOMPARE(written(2, 2), QString("83016"));
     }
 
     void aSavedLessonIsStillALesson() {

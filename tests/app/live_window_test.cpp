@@ -57,7 +57,7 @@ struct LiveWindow : OpenWindow {
     void trigger(const char* action) { window.actions()->byName(action)->trigger(); }
     /// The buttons of the notice `id`.
     QPushButton* button(const char* id, const QString& text) {
-        for (QFrame* row : window.notices().findChildren<QFrame*>(id))
+        for (QFrame* row : window.findChildren<QFrame*>(id))
             for (QPushButton* one : row->findChildren<QPushButton*>())
                 if (one->text() == text) return one;
         return nullptr;

@@ -139,8 +139,10 @@ private slots:
         QVERIFY(open.shownTexts().join(' ').contains("Which share is it when every token"));
         QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
         QVERIFY(!open.shownTexts().join(' ').contains("459 of 746"));
-        open.press(Qt::Key_PageDown); // the answer, though nobody chose
+        QVERIFY(!open.shownTexts().join(' ').contains("came in with this block")); // nor does the caption tell it
+        open.press(Qt::Key_PageDown);                                              // the answer, though nobody chose
         QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("Computed: 61.5 %"), 60'000);
+        QTRY_VERIFY(open.shownTexts().join(' ').contains("came in with this block"));
         QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("459 of 746"), 60'000);
         open.press(Qt::Key_PageUp);
         QVERIFY(!open.shownTexts().join(' ').contains("61.5"));
@@ -234,6 +236,7 @@ private slots:
                 const auto* area = open.presenter()->findChild<QScrollArea*>("panelScroll");
                 const bool isAnswer = part == open.presenter()->lesson()->parts() - 1; // long: it may scroll
                 QVERIFY2(isAnswer || area->verticalScrollBar()->maximum() == 0, where);
+                QVERIFY2(area->widget()->width() <= area->viewport()->width(), where); // no choice is cut
                 QVERIFY2(!open.pictures().empty(), where);
                 QStringList findings, said;
                 for (const ViewCanvas* canvas : open.pictures()) findings += canvas->finding();

@@ -337,6 +337,12 @@ private slots:
             QString("shown at %1 %: 200 % needs a window of 2048 × 1280").arg(qRound(100 * shown))));
         QVERIFY(leastWindow(shown).width() <= open.window.width() &&
                 leastWindow(shown).height() <= open.window.height());
+        open.window.notices().dismiss("scale"); // by its cross
+        for (const WindowLayout layout : {WindowLayout::Teach, WindowLayout::ComparePolicies}) {
+            open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
+            open.arrange();
+            QCOMPARE(open.window.notices().messages(), QStringList()); // not said again
+        }
         open.bench.change([](Session& s) { s.look.scale = 1; }, "Scale");
         QTRY_COMPARE(appearance().scale, 1.0);
         QTRY_VERIFY(open.window.notices().messages().isEmpty() && open.window.size() == QSize(1100, 700));

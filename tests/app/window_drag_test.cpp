@@ -331,15 +331,16 @@ private slots:
         NoticeStrip& notices = open.window.notices();
         notices.show("written", NoticeStrip::Tone::Success, "Written: a.svg");
         open.arrange();
-        QVERIFY(notices.isVisible());
+        QVERIFY(notices.passing()->isVisible());
         QCOMPARE(open.window.canvases()->geometry(), before);
         notices.show("broken", NoticeStrip::Tone::Error, "It cannot be read.");
         open.arrange();
-        for (const QFrame* row : notices.findChildren<QFrame*>(Qt::FindDirectChildrenOnly)) {
-            QVERIFY(notices.rect().contains(row->geometry()));
+        const auto rowOf = [&](const char* id) { return open.window.findChild<QFrame*>(id); };
+        for (const QFrame* row : {rowOf("written"), rowOf("broken")}) {
+            QVERIFY(row->parentWidget()->rect().contains(row->geometry()));
             QVERIFY2(row->height() >= row->sizeHint().height(), qPrintable(QString::number(row->height())));
         }
-        const auto tone = [&](const char* id) { return notices.findChild<QFrame*>(id)->property("tone").toString(); };
+        const auto tone = [&](const char* id) { return rowOf(id)->property("tone").toString(); };
         QCOMPARE(tone("written"), QString("success"));
         QCOMPARE(tone("broken"), QString("error"));
         open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");

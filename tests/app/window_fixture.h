@@ -81,13 +81,15 @@ struct OpenWindow : WindowParts {
     }
     /// What the notice `id` says; empty: it does not stand.
     QString said(const char* id) {
-        const auto* row = window.notices().findChild<QFrame*>(id);
-        return row ? row->findChild<QLabel*>("message")->text() : QString();
+        for (const QWidget* rows : {static_cast<QWidget*>(&window.notices()), window.notices().passing()})
+            if (const auto* row = rows->findChild<QFrame*>(id)) return row->findChild<QLabel*>("message")->text();
+        return {};
     }
     /// A button that a notice shows; null: none does.
     QPushButton* noticeButton(const QString& text) {
-        for (auto* button : window.notices().findChildren<QPushButton*>())
-            if (button->isVisible() && button->text() == text) return button;
+        for (const QWidget* rows : {static_cast<QWidget*>(&window.notices()), window.notices().passing()})
+            for (auto* button : rows->findChildren<QPushButton*>())
+                if (button->isVisible() && button->text() == text) return button;
         return nullptr;
     }
     QStringList visibleTexts() const {

@@ -169,6 +169,9 @@ private slots:
             auto* ring = open.window.findChild<QWidget*>("tourRing");
             QVERIFY2(ring->isVisible(), qPrintable(tour->accessibleName())); // every part that it speaks of is there
             QVERIFY(open.window.rect().contains(tour->geometry()));
+            const auto* name = open.window.findChild<QWidget*>("activePolicy");
+            if (step == 0)
+                QVERIFY(!tour->geometry().intersects(QRect(name->mapTo(&open.window, QPoint()), name->size())));
             if (step == 0) // whoever drags the slider watches the panes
                 for (const PaneFrame* pane : open.window.canvases()->panes())
                     QVERIFY(!tour->geometry().intersects(QRect(pane->mapTo(&open.window, QPoint()), pane->size())));

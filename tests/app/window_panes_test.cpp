@@ -85,8 +85,8 @@ private slots:
 
     void whatIsSaidLiesOverThePanels() {
         OpenWindow open;
-        NoticeStrip& notices = open.window.notices();
-        notices.show("write a.svg", NoticeStrip::Tone::Progress, "Writing a.svg: 5 %"); // stays
+        QWidget& notices = *open.window.notices().passing();
+        open.window.notices().show("write a.svg", NoticeStrip::Tone::Progress, "Writing a.svg: 5 %"); // stays
         for (const WindowLayout layout : {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::WholeModel,
                                           WindowLayout::ComparePolicies}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
@@ -95,13 +95,16 @@ private slots:
                 const QWidget* at = open.window.childAt(notices.pos() + QPoint(x, notices.height() / 2));
                 QVERIFY(at == &notices || notices.isAncestorOf(at));
             }
+            for (const QWidget* header : open.window.findChildren<QWidget*>("dockHeader"))
+                QVERIFY(!header->isVisible() ||
+                        !notices.geometry().intersects({header->mapTo(&open.window, QPoint()), header->size()}));
         }
     }
 
     void noNoticeHidesWhatHasTheFocus() {
         OpenWindow open({1280, 800});
-        NoticeStrip& notices = open.window.notices();
-        notices.show("write a.svg", NoticeStrip::Tone::Progress, "Writing a.svg: 5 %"); // stays
+        QWidget& notices = *open.window.notices().passing();
+        open.window.notices().show("write a.svg", NoticeStrip::Tone::Progress, "Writing a.svg: 5 %"); // stays
         open.settle();
         const auto isHidden = [&](const QWidget* widget) { // its middle
             return notices.geometry().contains(widget->mapTo(&open.window, widget->rect().center()));

@@ -361,7 +361,7 @@ private slots:
         input.panes[0].result = nullptr;
         QCOMPARE(textsOf(build(input, m_options)).front(), std::string("Computing the first selection…"));
         input.panes[0].error = "H2O needs all queries";
-        QCOMPARE(textsOf(build(input, m_options)).front(), std::string("H2O needs all queries"));
+        QCOMPARE(textsOf(build(input, m_options)).front(), std::string("H2O needs all queries."));
         input.panes.clear();
         QVERIFY(!textsOf(build(input, m_options)).empty());
         QVERIFY(!textsOf(build(ViewInput{}, m_options)).empty());

@@ -211,7 +211,7 @@ std::string whyNoData(const ViewInput& input, const std::string& waiting) {
 std::string whyEmpty(const ViewInput& input, const PaneData* pane) {
     if (!input.capture) return kNoCapture;
     if (!pane) return kNoPane;
-    if (!pane->error.empty()) return pane->error;
+    if (!pane->error.empty()) return withFullStop(asSentence(pane->error));
     if (!pane->result) return "Computing the first selection…";
     return {};
 }

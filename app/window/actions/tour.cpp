@@ -47,7 +47,7 @@ std::vector<Tour::Step> Tour::firstRun() {
     return {{"budgetBar", tr("One budget for all"),
              tr("Drag the slider: every policy keeps that share of the tokens before the cut, and all pictures follow "
                 "while you drag."),
-             "canvasArea"},
+             "canvasArea", "activePolicy"},
             {"canvasArea", tr("One policy per pane"),
              tr("Filled blue tokens stay in the cache, hollow orange ones are evicted. The bold number is what that "
                 "costs: the relative error of the attention output.")},
@@ -121,14 +121,18 @@ void Tour::keyPressEvent(QKeyEvent* event) {
 
 QWidget* Tour::target() const { return m_window.findChild<QWidget*>(m_steps[m_step].target); }
 
+QRect Tour::placeOf(const QString& name) const {
+    const QWidget* part = m_window.findChild<QWidget*>(name);
+    const bool isSeen = part && part->isVisible() && part->window() == &m_window;
+    return isSeen ? QRect(part->mapTo(&m_window, QPoint()), part->size()) : QRect();
+}
+
 /// Left edge of the note: centred, or at the side where it covers less of the `watched` part.
 int Tour::leftOf(const QRect& box, const QRect& room) const {
     const int least = room.left(), most = std::max(room.left(), room.right() - width());
-    const QWidget* watched = m_window.findChild<QWidget*>(m_steps[m_step].watched);
+    const QRect watched = placeOf(m_steps[m_step].watched);
     const auto covered = [&](int left) {
-        if (!watched || !watched->isVisible()) return 0;
-        const QRect shared =
-            box.translated(left - box.left(), 0) & QRect(watched->mapTo(&m_window, QPoint()), watched->size());
+        const QRect shared = box.translated(left - box.left(), 0) & watched;
         return shared.width() * shared.height();
     };
     const std::array places = {std::clamp(box.left(), least, most), most, least};
@@ -152,6 +156,8 @@ void Tour::place() {
         if (box.bottom() > room.bottom()) box.moveBottom(around.top() - px(kNoteGap));
         if (box.top() < room.top()) box.moveCenter(around.center());
         box.moveLeft(leftOf(box, room));
+        const QRect spared = placeOf(m_steps[m_step].spared);
+        if (box.intersects(spared)) box.moveTop(spared.bottom() + px(kNoteGap));
     }
     setGeometry(box);
     raise();

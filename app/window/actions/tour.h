@@ -18,7 +18,8 @@ public:
     struct Step {
         QString target; ///< object name of a widget of the window
         QString title, text;
-        QString watched = {}; ///< object name of a widget that the note should not cover
+        QString watched = {}; ///< object name of a widget of which the note covers as little as it can
+        QString spared = {};  ///< of a widget below which the note goes if it would cover some of it
     };
 
     Tour(QWidget& window, std::vector<Step> steps);
@@ -39,6 +40,7 @@ private:
     void place();
     int leftOf(const QRect& box, const QRect& room) const;
     QWidget* target() const;
+    QRect placeOf(const QString& name) const; ///< in the window; empty: it is not seen
 
     QWidget& m_window;
     std::vector<Step> m_steps;

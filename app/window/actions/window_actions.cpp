@@ -190,14 +190,20 @@ void WindowActions::addStepActions() {
     const auto follow = [this, &steps] {
         for (const char* name : {"playSteps", "stepBack", "stepForward", "stepFirst", "stepLast"})
             byName(name)->setEnabled(steps.steps() > 0);
+        // Where steps are taught, Home and End are theirs.
+        const bool areTaught = steps.steps() > 0 && m_workbench.session().layout == WindowLayout::Teach;
+        byName("resetView")->setShortcut(areTaught ? QKeySequence() : QKeySequence("Home"));
+        byName("stepFirst")->setShortcut(areTaught ? QKeySequence("Home") : QKeySequence());
+        byName("stepLast")->setShortcut(areTaught ? QKeySequence("End") : QKeySequence());
     };
     connect(&steps, &StepDriver::changed, this, follow);
+    connect(&m_workbench, &Workbench::sessionChanged, this, follow);
     follow();
 }
 
 QAction* WindowActions::stepActionFor(const QKeyEvent& event) const {
     const QKeySequence key(QKeyCombination(event.modifiers() & ~Qt::KeypadModifier, static_cast<Qt::Key>(event.key())));
-    for (const char* name : {"playSteps", "stepBack", "stepForward"})
+    for (const char* name : {"playSteps", "stepBack", "stepForward", "stepFirst", "stepLast"})
         if (byName(name)->shortcut() == key) return byName(name);
     return nullptr;
 }

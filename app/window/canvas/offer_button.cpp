@@ -4,7 +4,10 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 
+#include "app/workbench/drawn_views.h"
 #include "core/policies/policy.h"
+#include "views/common/pane_offers.h"
+#include "views/common/view_facts.h"
 
 namespace kvscope {
 
@@ -28,6 +31,17 @@ double sentenceEnd(const Scene& scene) {
 
 } // namespace
 
+int failedPane(const View& view, const ViewInput& input, const ParameterValues& options) {
+    const std::string why = view.whyNoPicture(input, options);
+    if (why.empty() || isLayerBroken(input)) return -1;
+    const auto failed = [&](int pane) { return withFullStop(asSentence(input.panes[pane].error)) == why; };
+    const int count = static_cast<int>(input.panes.size());
+    if (input.activePane >= 0 && input.activePane < count && failed(input.activePane)) return input.activePane;
+    for (int pane = 0; pane < count; ++pane)
+        if (failed(pane)) return pane;
+    return -1;
+}
+
 OfferButton::OfferButton(QWidget* canvas) : QPushButton(canvas) {
     setObjectName("offer");
     hide();
@@ -35,6 +49,12 @@ OfferButton::OfferButton(QWidget* canvas) : QPushButton(canvas) {
 
 void OfferButton::refresh(const View& view, const ViewInput& input, const ParameterValues& options) {
     m_offer = view.offer(input, options);
+    const int failed = m_offer ? -1 : failedPane(view, input, options);
+    m_leadsToParameters = failed >= 0;
+    if (m_leadsToParameters) {
+        m_offer = offerToShow(input, failed);
+        m_offer->label = tr("Show the parameters of pane %1").arg(QChar(input.panes[failed].letter)).toStdString();
+    }
     if (m_offer) {
         setText(labelOf(*m_offer, input));
         resize(sizeHint());

@@ -7,8 +7,11 @@
 
 namespace kvscope {
 
-/// Button below the message of a view that is empty because no policy suits it: adds such a policy. Hidden while the
-/// view has no offer.
+/// The pane whose error stands in place of the picture; -1: none does, or the whole layer cannot be read.
+int failedPane(const View& view, const ViewInput& input, const ParameterValues& options);
+
+/// Button below the message of a view that is empty because no policy suits it: adds such a policy. Where a pane's
+/// policy cannot run, it leads to the pane's parameters. Hidden while there is nothing to offer.
 class OfferButton : public QPushButton {
 public:
     explicit OfferButton(QWidget* canvas);
@@ -20,9 +23,11 @@ public:
     /// Height at the bottom of the canvas that the message leaves to the button, in device-independent pixels.
     int room() const;
     const std::optional<PaneOffer>& offer() const { return m_offer; }
+    bool leadsToParameters() const { return m_leadsToParameters; }
 
 private:
     std::optional<PaneOffer> m_offer;
+    bool m_leadsToParameters = false;
 };
 
 /// Adds the offered policy as a further pane, or replaces the active pane's if there are kMaxPanes.

@@ -184,6 +184,12 @@ bool ViewCanvas::showsEnd() const {
            std::ranges::any_of(m_workbench.shownViews(), [&](const View* view) { return hasSteps(*view); });
 }
 
+bool ViewCanvas::showsError() const {
+    if (!m_workbench.capture()) return false;
+    const DrawnView shown = drawn();
+    return failedPane(m_view, shown.input, shown.options) >= 0;
+}
+
 void ViewCanvas::revealSelection() {
     const auto& selected = m_workbench.session().selected;
     if (selected == m_revealed || m_canvas->height() < 2) return;
@@ -380,8 +386,6 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
         nudge(-step);
     else if (pinned && (event->key() == Qt::Key_Right || event->key() == Qt::Key_Down))
         nudge(step);
-    else if (event->key() == Qt::Key_Home)
-        resetView();
     else
         QWidget::keyPressEvent(event);
 }

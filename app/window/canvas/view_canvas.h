@@ -50,13 +50,15 @@ public:
     void copySelectedText();
     void copySelectedPositions();
     bool hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
-    bool releaseCell(); ///< unlocks the locked cell; false: none was locked
+    bool showsError() const; ///< of a pane, in place of the picture
+    bool releaseCell();      ///< unlocks the locked cell; false: none was locked
 
 signals:
     void drawnChanged(); ///< the picture or what is said about it may have changed
     void dataWanted();   ///< the table behind the canvas is requested
     void exportWanted();
-    void headsWanted(); ///< the view for all heads of the layer
+    void headsWanted();      ///< the view for all heads of the layer
+    void parametersWanted(); ///< those of the active pane
 
 protected:
     void resizeEvent(QResizeEvent* event) override;

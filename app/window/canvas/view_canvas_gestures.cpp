@@ -235,6 +235,7 @@ void ViewCanvas::takeOffered() {
         applyChange(offer->settingChange);
     else
         m_workbench.change([&](Session& s) { takeOffer(s, *offer); }, tr("Add pane"));
+    if (m_offer->leadsToParameters()) emit parametersWanted();
 }
 
 void ViewCanvas::beginReading(const QPointF& at, Qt::KeyboardModifiers modifiers) {

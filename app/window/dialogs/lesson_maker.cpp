@@ -37,7 +37,7 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
       m_text(named("makerText", new QPlainTextEdit(this))),
       m_switch(new SegmentedSwitch({tr("Stops"), tr("Question")}, tr("Part of the lesson"), this)),
       m_pages(new QStackedWidget(this)), m_question(new QuestionMaker(workbench, this)),
-      m_why(named("makerWhy", wrappedLabel({}, "error", this))) {
+      m_why(named("makerWhy", messageLabel("error", this))) {
     setObjectName("lessonMaker");
     setAttribute(Qt::WA_DeleteOnClose);
     setWindowTitle(tr("Make a lesson"));
@@ -71,6 +71,8 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     m_title->setText(fromUtf8(m_lesson.title));
     m_text->setPlainText(fromUtf8(m_lesson.text));
     m_question->show(m_lesson);
+    connect(m_title, &QLineEdit::textChanged, this, &LessonMaker::followEdits);
+    connect(m_question, &QuestionMaker::edited, this, &LessonMaker::followEdits);
     refresh(m_lesson.stops.empty() ? -1 : 0);
     m_saved = session();
 }
@@ -136,6 +138,7 @@ void LessonMaker::takeStart() {
     m_of = m_lesson.start;
     m_of.lesson = std::move(edited);
     m_lesson.views = shownViews();
+    followEdits();
 }
 
 void LessonMaker::addStop() {
@@ -148,6 +151,7 @@ void LessonMaker::addStop() {
 void LessonMaker::retake() {
     chosen()->setting = m_workbench.session();
     chosen()->views = shownViews();
+    followEdits();
 }
 
 void LessonMaker::removeStop() {
@@ -191,6 +195,7 @@ void LessonMaker::refresh(int row) {
         part->setEnabled(stop != nullptr);
     for (QPushButton* one : m_forChosen) one->setEnabled(stop != nullptr);
     m_filling = false;
+    followEdits();
 }
 
 Session LessonMaker::session() {
@@ -213,16 +218,24 @@ bool LessonMaker::isOfOneCapture() const {
            (m_lesson.question.empty() || isHere(m_lesson.asked));
 }
 
+QString LessonMaker::whyNot() {
+    session();
+    if (m_lesson.title.empty()) return tr("The lesson needs a title: the list shows it.");
+    if (const QString missing = m_question->missing(); !missing.isEmpty()) return missing;
+    return isOfOneCapture() ? QString()
+                            : tr("A stop or the question was taken on another capture than the start: take it again, "
+                                 "or start with what is shown now.");
+}
+
+void LessonMaker::followEdits() {
+    if (!m_why->text().isEmpty()) m_why->setText(whyNot());
+}
+
 void LessonMaker::save() {
+    m_why->setText(whyNot());
+    if (!m_lesson.title.empty() && !m_question->missing().isEmpty()) showPage(1);
+    if (!m_why->text().isEmpty()) return;
     const Session made = session();
-    if (m_lesson.title.empty()) return m_why->setText(tr("The lesson needs a title: the list shows it."));
-    if (const QString missing = m_question->missing(); !missing.isEmpty()) {
-        showPage(1);
-        return m_why->setText(missing);
-    }
-    if (!isOfOneCapture())
-        return m_why->setText(tr("A stop or the question was taken on another capture than the start: take it again, "
-                                 "or start with what is shown now."));
     QDir().mkpath(folder());
     QString name = fromUtf8(m_lesson.title).toLower();
     name.replace(QRegularExpression("[^\\w]+"), "-");

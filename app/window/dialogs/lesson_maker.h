@@ -45,6 +45,8 @@ private:
     void takeTexts(); ///< of the chosen stop, from the fields
     void refresh(int chosen);
     void save();
+    QString whyNot();   ///< why the lesson cannot be saved as it stands; empty: it can
+    void followEdits(); ///< a message goes when what it says is mended
     bool isOfOneCapture() const;
     Session session(); ///< of the lesson as it stands in the fields
     std::vector<std::string> shownViews() const;

@@ -63,7 +63,7 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
       m_withhold(new QCheckBox(
           tr("Hide findings until the answer is shown; presenter mode also hides the pictures with the question"),
           this)),
-      m_now(named("makerNow", wrappedLabel({}, "fact", this))) {
+      m_now(named("makerNow", messageLabel("fact", this))) {
     m_quantity->setAccessibleName(tr("The number that decides"));
     m_quantity->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     m_quantity->addItem(tr("The number that decides…"));
@@ -89,6 +89,8 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
     for (const ChoiceBox* box : {m_quantity, m_pane}) connect(box, &QComboBox::activated, this, &QuestionMaker::ask);
     connect(again, &QPushButton::clicked, this, &QuestionMaker::ask);
     connect(m_bounds, &QLineEdit::textChanged, this, &QuestionMaker::refresh);
+    for (const QPlainTextEdit* text : {m_text, m_answer})
+        connect(text, &QPlainTextEdit::textChanged, this, &QuestionMaker::edited);
 }
 
 void QuestionMaker::show(const Lesson& lesson) {
@@ -155,13 +157,17 @@ std::vector<LessonChoice> QuestionMaker::choices() const {
 }
 
 void QuestionMaker::refresh() {
-    if (!m_value) return m_now->clear();
-    const QString number = fromUtf8(quantityText(lessonQuantityById(m_of.quantity), *m_value));
-    const std::vector<LessonChoice> all = choices();
-    const auto falls = std::ranges::find_if(all, [this](const LessonChoice& c) { return *m_value < c.below; });
-    if (falls == all.end()) return m_now->setText(tr("Computed: %1").arg(number));
-    m_of.claim = static_cast<int>(falls - all.begin());
-    m_now->setText(tr("Computed: %1. That is: %2").arg(number, fromUtf8(falls->text)));
+    if (!m_value) {
+        m_now->clear();
+    } else {
+        const QString number = fromUtf8(quantityText(lessonQuantityById(m_of.quantity), *m_value));
+        const std::vector<LessonChoice> all = choices();
+        const auto falls = std::ranges::find_if(all, [this](const LessonChoice& c) { return *m_value < c.below; });
+        m_of.claim = falls == all.end() ? m_of.claim : static_cast<int>(falls - all.begin());
+        m_now->setText(falls == all.end() ? tr("Computed: %1").arg(number)
+                                          : tr("Computed: %1. That is: %2").arg(number, fromUtf8(falls->text)));
+    }
+    emit edited();
 }
 
 void QuestionMaker::writeTo(Lesson& lesson) const {

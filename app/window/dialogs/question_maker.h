@@ -1,9 +1,9 @@
 #pragma once
 
+#include <QWidget> // before the standard library, whose concepts moc cannot read
+
 #include "app/lessons/lesson.h"
 #include "app/workbench/workbench.h"
-
-#include <QWidget>
 
 #include <optional>
 #include <string>
@@ -20,12 +20,17 @@ class ChoiceBox;
 /// The question of a lesson in the making: its text, the quantity and pane that decide it, the bounds between the
 /// choices, and the answer. It is about what is shown when the quantity is chosen, and the value is computed then.
 class QuestionMaker : public QWidget {
+    Q_OBJECT
+
 public:
     QuestionMaker(Workbench& workbench, QWidget* parent);
 
     void show(const Lesson& lesson);
     void writeTo(Lesson& lesson) const; ///< no question where the text is empty
     QString missing() const;            ///< why the question cannot be saved; empty: it can
+
+signals:
+    void edited(); ///< a text, or the number has been computed
 
 private:
     void ask();

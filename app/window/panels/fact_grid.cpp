@@ -10,6 +10,8 @@
 
 namespace kvscope {
 
+constexpr int kNarrowest = 176; ///< design pixels in the narrowest dock, beside its scroll bar
+
 FactGrid::FactGrid(QWidget* parent, Clock& clock)
     : QWidget(parent), m_clock(clock), m_column(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 3)) {}
 
@@ -17,6 +19,7 @@ void FactGrid::show(const Facts& facts, bool areOutdated) {
     while (m_rows.size() < facts.size()) {
         // A line of its own: a long value elsewhere takes no room from the name.
         const Row row{wrappedLabel({}, "fact", this), new LiveNumber(12, QFont::Normal, this, m_clock)};
+        row.value->breakBeyond(px(kNarrowest));
         m_column->addLayout(new NameValueLine(row.name, row.value, px(4)));
         m_rows.push_back(row);
     }

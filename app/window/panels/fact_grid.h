@@ -16,7 +16,7 @@ namespace kvscope {
 class LiveNumber;
 
 /// Facts as name left and value right, or the value below if the line is too narrow for both: a name may wrap, a number
-/// is never cut. Labels are reused, so that a drag does not flicker.
+/// is never cut; lists and names longer than a line are broken. Labels are reused, so that a drag does not flicker.
 class FactGrid : public QWidget {
     Q_OBJECT
 

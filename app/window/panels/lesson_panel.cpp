@@ -125,7 +125,7 @@ void LessonPanel::build() {
     m_try = added(column, new QWidget(m_body));
     makeLayout<QVBoxLayout>(m_try, {0, 0, 0, 0})->addWidget(new LessonParameters(m_workbench, *m_lesson, m_try));
     buildWays();
-    column->addStretch();
+    column->addStretch(1); // all that is left: a parameter row is stretchable, too
     followStops();
     followPart();
 }

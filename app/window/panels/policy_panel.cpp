@@ -38,7 +38,7 @@ void PolicyPanel::build() {
     auto* column = makeLayout<QVBoxLayout>(this, {10, 12, 14, 16}, 6);
     auto* head = innerLayout<QHBoxLayout>(column, {8, 0, 0, 0}, 8);
     m_badge = added(head, new LetterBadge(20, this));
-    m_title = added(head, new ElidedLabel("policyTitle", Qt::ElideRight, this));
+    m_title = added(head, named("activePolicy", new ElidedLabel("policyTitle", Qt::ElideRight, this)));
     head->addStretch();
     m_more = added(head, iconButton("more", tr("More for this pane"), this));
     m_more->setPopupMode(QToolButton::InstantPopup);

@@ -6,6 +6,7 @@
 #include <QFontMetrics>
 #include <QPainter>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -26,7 +27,10 @@ void LiveNumber::reserve(const QString& widest) {
     const int width = static_cast<int>(std::ceil(advance)) + 1;
     if (width <= m_width) return;
     m_width = width;
-    setFixedSize(sizeHint()); // Qt lays out anew for a new text unless the size is fixed
+    if (m_width <= m_most) return setFixedSize(sizeHint()); // Qt lays out anew for a new text unless the size is fixed
+    setWordWrap(true);
+    setMinimumSize(0, 0);
+    setMaximumSize(m_width, QWIDGETSIZE_MAX);
 }
 
 void LiveNumber::show(const QString& text, bool isOutdated) {
@@ -41,12 +45,27 @@ void LiveNumber::show(const QString& text, bool isOutdated) {
 
 QSize LiveNumber::sizeHint() const { return {m_width, QFontMetrics(m_font).height()}; }
 
+QSize LiveNumber::minimumSizeHint() const { return {std::min(m_width, m_most), sizeHint().height()}; }
+
+int LiveNumber::heightForWidth(int width) const {
+    if (!wordWrap()) return -1;
+    return QFontMetrics(m_font).boundingRect({0, 0, width, QWIDGETSIZE_MAX}, flagsIn(width), text()).height();
+}
+
+/// Lines end at spaces, or anywhere if a word is wider than a line.
+int LiveNumber::flagsIn(int width) const {
+    if (!wordWrap()) return Qt::AlignRight | Qt::AlignVCenter;
+    const QFontMetrics metrics(m_font);
+    const bool fits = metrics.boundingRect({0, 0, width, QWIDGETSIZE_MAX}, Qt::TextWordWrap, text()).width() <= width;
+    return Qt::AlignRight | Qt::AlignTop | (fits ? Qt::TextWordWrap : Qt::TextWrapAnywhere);
+}
+
 void LiveNumber::paintEvent(QPaintEvent*) {
     QPainter painter(this);
     painter.setFont(m_font);
     const Theme& theme = chrome();
     painter.setPen(qColor(!isEnabled() ? theme.off : isDimmed() ? theme.text3 : theme.text1));
-    painter.drawText(rect(), Qt::AlignRight | Qt::AlignVCenter, text());
+    painter.drawText(rect(), flagsIn(width()), text());
 }
 
 } // namespace kvscope

@@ -20,18 +20,23 @@ public:
                         Clock& clock = machineClock());
 
     void reserve(const QString& widest);
+    /// A text that is wider than this may be broken into lines where there is no room for it.
+    void breakBeyond(int width) { m_most = width; }
     void show(const QString& text, bool isOutdated = false);
     bool isDimmed() const { return m_isOutdated || m_settles->isActive(); }
 
     QSize sizeHint() const override;
-    QSize minimumSizeHint() const override { return sizeHint(); }
+    QSize minimumSizeHint() const override;
+    int heightForWidth(int width) const override;
 
 protected:
     void paintEvent(QPaintEvent* event) override;
 
 private:
+    int flagsIn(int width) const;
+
     QFont m_font;
-    int m_width = 0;
+    int m_width = 0, m_most = QWIDGETSIZE_MAX;
     bool m_isOutdated = false;
     std::unique_ptr<Clock::Timer> m_settles;
 };

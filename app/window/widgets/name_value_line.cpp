@@ -41,8 +41,10 @@ QLayoutItem* NameValueLine::takeAt(int index) {
     return taken;
 }
 
+/// A value that breaks into lines does so only where a line of its own is too short for it.
 bool NameValueLine::isStacked(int width) const {
-    return width < m_items[0]->minimumSize().width() + spacing() + m_items[1]->minimumSize().width();
+    const QSize value = m_items[1]->hasHeightForWidth() ? m_items[1]->sizeHint() : m_items[1]->minimumSize();
+    return width < m_items[0]->minimumSize().width() + spacing() + value.width();
 }
 
 int NameValueLine::valueWidth(int width) const {
@@ -53,7 +55,7 @@ int NameValueLine::valueWidth(int width) const {
 }
 
 int NameValueLine::heightForWidth(int width) const {
-    const int value = m_items[1]->sizeHint().height();
+    const int value = heightOf(*m_items[1], valueWidth(width));
     return isStacked(width) ? heightOf(*m_items[0], width) + value
                             : std::max(heightOf(*m_items[0], width - spacing() - valueWidth(width)), value);
 }

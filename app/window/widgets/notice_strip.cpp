@@ -68,13 +68,17 @@ struct NoticeStrip::Notice {
 };
 
 NoticeStrip::NoticeStrip(QWidget* parent, Clock& clock)
-    : QWidget(parent), m_clock(clock), m_rows(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0})) {
+    : QWidget(parent), m_clock(clock), m_passing(named("passingNotices", new QWidget(parent ? parent : this))) {
     if (parent) parent->installEventFilter(this);
+    m_passing->installEventFilter(this);
     connect(qApp, &QApplication::focusChanged, this, &NoticeStrip::place);
-    setVisible(false);
+    for (QWidget* rows : {static_cast<QWidget*>(this), m_passing.data()}) {
+        makeLayout<QVBoxLayout>(rows, {0, 0, 0, 0});
+        rows->setVisible(false);
+    }
 }
 
-NoticeStrip::~NoticeStrip() = default;
+NoticeStrip::~NoticeStrip() { delete m_passing; }
 
 void NoticeStrip::show(const QString& id, Tone tone, const QString& message, const QString& actionText,
                        std::function<void()> action) {
@@ -94,15 +98,16 @@ void NoticeStrip::show(const QString& id, Tone tone, const QString& message, std
     notice.leaves = m_clock.makeTimer([this, id] { dismiss(id); });
     if (const auto stays = lookOf(tone, !notice.actions.empty()).stays) notice.leaves->start(*stays);
     build(notice);
-    setAccessibleName(message);
-    setVisible(true);
+    notice.row->parentWidget()->setAccessibleName(message);
     place();
 }
 
 void NoticeStrip::build(Notice& notice) {
-    m_rows->setSpacing(px(6)); // set only here, because it requests a new layout, which calls place()
+    QWidget* rows = stands(notice.tone) ? this : m_passing.data();
+    auto* column = static_cast<QVBoxLayout*>(rows->layout());
+    column->setSpacing(px(6)); // set only here, because it requests a new layout, which calls place()
     const Look look = lookOf(notice.tone, false);
-    auto* row = notice.row = new QFrame(this);
+    auto* row = notice.row = new QFrame(rows);
     row->setObjectName(notice.id);
     row->setProperty("tone", look.name);
     row->installEventFilter(this);
@@ -121,8 +126,7 @@ void NoticeStrip::build(Notice& notice) {
     }
     auto* close = added(layout, iconButton("close", tr("Close this message"), row));
     connect(close, &QToolButton::clicked, this, [this, id = notice.id] { dismiss(id); });
-    const auto place = std::ranges::find(m_notices, &notice, [](const auto& one) { return one.get(); });
-    m_rows->insertWidget(static_cast<int>(place - m_notices.begin()), row);
+    column->addWidget(row);
     row->show(); // a hidden row has no height in the layout
 }
 
@@ -137,7 +141,7 @@ void NoticeStrip::retell(const QString& id, const QString& message) {
 
 void NoticeStrip::discardRow(QWidget* row) {
     row->setObjectName({}); // found by it no more
-    m_rows->removeWidget(row);
+    row->parentWidget()->layout()->removeWidget(row);
     discard(row);
 }
 
@@ -147,7 +151,6 @@ void NoticeStrip::dismiss(const QString& id) {
     const std::unique_ptr<Notice> gone = std::move(*found); // its timer may be the caller
     m_notices.erase(found);
     discardRow(gone->row);
-    setVisible(!m_notices.empty());
     place();
 }
 
@@ -171,30 +174,35 @@ void NoticeStrip::restyle() {
     place();
 }
 
-void NoticeStrip::makeRoom(int width) {
-    int height = 0;
-    for (const auto& notice : m_notices)
-        if (stands(notice->tone)) height += px(height == 0 ? 14 : 6) + notice->row->heightForWidth(width);
-    if (m_room) m_room->setFixedHeight(height);
+int NoticeStrip::heightOf(const QWidget& rows, int width) const {
+    QLayout* column = rows.layout();
+    if (column->isEmpty()) return 0;
+    column->activate();
+    return column->hasHeightForWidth() ? column->totalHeightForWidth(width) : column->totalSizeHint().height();
 }
 
 void NoticeStrip::place() {
-    if (!parentWidget()) return;
+    if (!parentWidget() || !m_passing) return;
     const int width = std::min(parentWidget()->width() - 2 * px(16), px(720));
-    makeRoom(width);
-    if (m_notices.empty()) return;
-    m_rows->activate();
-    const int height =
-        m_rows->hasHeightForWidth() ? m_rows->totalHeightForWidth(width) : m_rows->totalSizeHint().height();
-    QRect there((parentWidget()->width() - width) / 2, m_top + px(8), width, height);
-    if (hidesFocus(there)) there.moveBottom(parentWidget()->height() - px(48)); // above the status line
+    const int standing = heightOf(*this, width), left = (parentWidget()->width() - width) / 2;
+    if (m_room) m_room->setFixedHeight(standing > 0 ? standing + px(14) : 0);
+    QRect there(left, m_top + px(8), width, standing);
     setGeometry(there);
+    setVisible(standing > 0);
+    const int below = standing > 0 ? there.bottom() + px(14) : there.top();
+    there.setHeight(heightOf(*m_passing, width));
+    m_passing->setVisible(there.height() > 0);
+    there.moveBottom(parentWidget()->height() - px(3));
+    if (hidesFocus(there)) there.moveTop(below);
+    m_passing->setGeometry(there);
     raise();
+    m_passing->raise();
 }
 
 bool NoticeStrip::hidesFocus(const QRect& there) const {
     const QWidget* focus = QApplication::focusWidget();
-    if (!focus || !parentWidget()->isAncestorOf(focus) || isAncestorOf(focus)) return false;
+    if (!focus || !parentWidget()->isAncestorOf(focus) || isAncestorOf(focus) || m_passing->isAncestorOf(focus))
+        return false;
     const QRect place(focus->mapTo(parentWidget(), QPoint()), focus->size());
     const QSize hidden = there.intersected(place).size();
     return !hidden.isEmpty() && 2 * hidden.width() * hidden.height() > place.width() * place.height();
@@ -206,13 +214,23 @@ bool NoticeStrip::event(QEvent* event) {
     return wasHandled;
 }
 
+/// Queued: a panel that was raised must be in front while it handles this event, or Qt does not raise its tab.
+void NoticeStrip::cameToFront(const QObject& panel, QEvent::Type type) {
+    if (!mayComeToFront(type) || !isPanel(&panel, parentWidget())) return;
+    for (QWidget* rows : {static_cast<QWidget*>(this), m_passing.data()})
+        if (rows->isVisible()) QMetaObject::invokeMethod(rows, &QWidget::raise, Qt::QueuedConnection);
+}
+
 bool NoticeStrip::eventFilter(QObject* watched, QEvent* event) {
+    if (watched == m_passing || !m_passing) {
+        if (event->type() == QEvent::LayoutRequest) place();
+        return QWidget::eventFilter(watched, event);
+    }
     if (watched == parentWidget() && event->type() == QEvent::Resize) place();
     if (watched == parentWidget() && event->type() == QEvent::ChildPolished)
-        if (QObject* child = static_cast<QChildEvent*>(event)->child(); child != this) child->installEventFilter(this);
-    // Queued: a panel that was raised must be in front while it handles this event, or Qt does not raise its tab.
-    if (isVisible() && mayComeToFront(event->type()) && isPanel(watched, parentWidget()))
-        QMetaObject::invokeMethod(this, &QWidget::raise, Qt::QueuedConnection);
+        if (QObject* child = static_cast<QChildEvent*>(event)->child(); child != this && child != m_passing)
+            child->installEventFilter(this);
+    cameToFront(*watched, event->type());
     const bool comes = event->type() == QEvent::Enter;
     if (comes || event->type() == QEvent::Leave)
         for (const auto& notice : m_notices)

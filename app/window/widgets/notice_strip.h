@@ -10,13 +10,12 @@
 #include <memory>
 #include <vector>
 
-class QVBoxLayout;
-
 namespace kvscope {
 
-/// Messages as rows over the top of the panels, never as a modal box. They move no other widget, except offers and
-/// errors, which may stay for long and so get room of their own above the panels. Each may offer actions and can be
-/// closed; all but offers, errors and progress leave by themselves, unless the pointer is on them.
+/// Messages as rows over the window, never as a modal box. Offers and errors, which may stay for long, get room of
+/// their own above the panels; all others lie over the status line, where they move nothing and hide no header. Each
+/// may offer actions and can be closed; all but offers, errors and progress leave by themselves, unless the pointer is
+/// on them.
 class NoticeStrip : public QWidget {
     Q_OBJECT
 
@@ -38,10 +37,11 @@ public:
     void dismiss(const QString& id);
     QStringList messages() const; ///< from the top, for tests and screen readers
 
-    /// Places the strip below `top`, centred in the parent widget; at its bottom while the strip would hide the focus.
-    /// `room` lies below `top` and gets the height of offers and errors.
+    /// Places offers and errors below `top`, centred in the parent widget; `room` lies there and gets their height. The
+    /// other rows go there, too, while they would hide the focus at the bottom.
     void placeBelow(int top, QWidget* room);
-    void restyle(); ///< the theme or the scale has changed
+    QWidget* passing() const { return m_passing; } ///< rows that leave by themselves, beside this strip
+    void restyle();                                ///< the theme or the scale has changed
 
 protected:
     bool event(QEvent* event) override;
@@ -52,11 +52,12 @@ private:
     void build(Notice& notice);
     void discardRow(QWidget* row);
     void place();
-    void makeRoom(int width);
+    int heightOf(const QWidget& rows, int width) const;
     bool hidesFocus(const QRect& there) const; ///< whether `there` hides more than half of the focused widget
+    void cameToFront(const QObject& panel, QEvent::Type type);
 
     Clock& m_clock;
-    QVBoxLayout* m_rows;
+    QPointer<QWidget> m_passing;
     std::vector<std::unique_ptr<Notice>> m_notices; ///< from the top: offers and errors first
     int m_top = 0;
     QPointer<QWidget> m_room;

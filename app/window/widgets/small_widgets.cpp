@@ -41,6 +41,13 @@ QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent) {
     return label;
 }
 
+QLabel* messageLabel(const char* role, QWidget* parent) {
+    QLabel* label = wrappedLabel({}, role, parent);
+    label->setAlignment(Qt::AlignLeft | Qt::AlignTop);
+    label->setMinimumHeight(px(32));
+    return label;
+}
+
 void showText(QLabel* label, const QString& text) {
     if (label->text() != text) label->setText(text);
 }

@@ -48,6 +48,8 @@ template <class Place, class Widget, class... Where> Widget* added(Place* place,
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 /// The same, wrapped into as many lines as it needs.
 QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent = nullptr);
+/// A wrapped label that keeps room for two lines, so that nothing moves when a message comes or goes.
+QLabel* messageLabel(const char* role, QWidget* parent);
 /// Sets a text that often stays the same: QLabel::setText lays out and paints even then.
 void showText(QLabel* label, const QString& text);
 /// A monospaced, right-aligned label for numbers.
