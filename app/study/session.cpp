@@ -201,6 +201,8 @@ void fitToCapture(Session& session, const CaptureReader& capture) {
     const auto& groups = groupsOf(session, capture);
     const auto query = static_cast<std::size_t>(std::max(0, session.queryHead.value));
     if (query >= groups.size() || groups[query] != session.kvHead.value) chooseKvHead(session, session.kvHead, capture);
+    const auto last = static_cast<TokenIndex>(info.numTokens) - 1;
+    session.look.stripTop = std::clamp<TokenIndex>(session.look.stripTop, 0, last);
     if (session.look.cursor)
         session.look.cursor = std::clamp<TokenIndex>(*session.look.cursor, 0, static_cast<TokenIndex>(info.numTokens));
     std::erase_if(session.selected, [&](TokenIndex t) { return t < 0 || t >= info.numTokens; });

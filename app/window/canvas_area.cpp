@@ -21,8 +21,8 @@ namespace kvscope {
 
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
-constexpr QSize kAround{40,
-                        110}; // of a pane, around a plot whose axes have one scale: its largest square is what counts
+// What a pane has around its plot. Where both axes have one scale, the largest square in the plot is what counts.
+constexpr QSize kAround{40, 110};
 
 CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()), m_grid(new QGridLayout(this)) {

@@ -258,7 +258,7 @@ void MainWindow::buildChrome() {
     connect(m_canvases, &CanvasArea::exportWanted, this,
             [this](ViewCanvas* canvas) { showExportDialog(*this, m_workbench, *canvas, *m_notices, m_live->saved()); });
     connect(m_canvases, &CanvasArea::headsWanted, this, [this](ViewCanvas* canvas) { showHeads(*canvas); });
-    connect(m_canvases, &CanvasArea::parametersWanted, this, [this] { m_docks->dock("parameters")->present(); });
+    connect(m_canvases, &CanvasArea::parametersWanted, this, [this] { m_docks->bringToFront({"parameters"}); });
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);
     connect(m_canvases, &CanvasArea::maximiseWanted, m_docks, [this] { m_docks->maximise(nullptr); });
@@ -267,7 +267,7 @@ void MainWindow::buildChrome() {
     fillDocks();
     qDeleteAll(m_rail->actions());         // `clear` would keep the buttons
     m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size
-    auto* unfold = added(m_rail, named("unfold", iconButton("panel", tr("Capture and policies"), m_rail)));
+    auto* unfold = added(m_rail, named("unfold", iconButton("panel", tr("Folded panels"), m_rail)));
     connect(unfold, &QToolButton::clicked, this, &MainWindow::toggleRailPanels);
     auto* bar = new QStatusBar(this);
     bar->setSizeGripEnabled(false);
@@ -337,6 +337,7 @@ void MainWindow::arrangeDocks() {
     PanelDock *steps = m_docks->dock("steps"), *answers = m_docks->dock("answers");
     const bool wasHidden = steps->isHidden();
     const bool isAnswering = m_workbench.live() && !answers->isHidden();
+    // Four panes may stand in one row, which depends on the height that the docks leave: two are the worse case.
     m_docks->arrange(m_workbench.session().layout,
                      m_workbench.session().panes.size() > 3 || m_workbench.second().isOpen());
     if (const DockPlaces& docks = m_workbench.session().look.docks; std::exchange(m_docksOfFile, docks) != docks)

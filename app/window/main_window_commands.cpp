@@ -181,6 +181,7 @@ void MainWindow::makeLesson() {
     connect(maker, &LessonMaker::saved, this, [this](const QString& path) {
         readLessons();
         m_lessonList->refresh();
+        foldRailPanels(); // a list there is not told
         const bool listed = QFileInfo(path).absoluteDir() == QDir(LessonMaker::folder());
         m_notices->show(
             "lessons", NoticeStrip::Tone::Notice,
@@ -235,7 +236,7 @@ bool MainWindow::mayStep() const {
 }
 
 bool MainWindow::event(QEvent* event) {
-    // Space and arrows go to the focused widget first; keys that it does not use go to the step player.
+    // Keys of the step player go to the focused widget first; those that it does not use go to the player.
     if (event->type() == QEvent::ShortcutOverride && m_actions->stepActionFor(*static_cast<QKeyEvent*>(event))) {
         event->accept();
         return true;
@@ -245,7 +246,8 @@ bool MainWindow::event(QEvent* event) {
 
 void MainWindow::keyPressEvent(QKeyEvent* event) {
     QAction* action = m_actions->stepActionFor(*event);
-    if (action && mayStep())
+    const bool isArrow = event->key() == Qt::Key_Left || event->key() == Qt::Key_Right;
+    if (action && (mayStep() || !isArrow))
         action->trigger();
     else
         QMainWindow::keyPressEvent(event);

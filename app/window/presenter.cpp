@@ -15,7 +15,7 @@ namespace kvscope {
 
 constexpr int kSideWidth = 250; // design pixels: about forty letters in a line
 constexpr std::size_t kMostPictures = 2;
-constexpr int kMostLines = 3, kAnyLines = 99; // of the finding of each of several pictures, of one alone
+constexpr int kMostLines = 3, kAnyLines = 99; // of a finding: beside another picture, of the only picture
 
 namespace {
 
@@ -142,7 +142,7 @@ QWidget* Presenter::frameOf(Picture picture, bool alone) {
     auto* finding = new FindingLabel(alone ? kAnyLines : kMostLines, frame);
     head->addWidget(named("presenterFinding", finding), 1);
     auto* canvas = added(column, new ViewCanvas(*picture.workbench, *picture.view, picture.pane, m_text, frame), 1);
-    const auto say = [canvas, finding] { finding->say(canvas->finding()); };
+    const auto say = [canvas, finding] { finding->say(canvas->headerFinding()); };
     connect(canvas, &ViewCanvas::drawnChanged, frame, say);
     say();
     return frame;

@@ -3,6 +3,7 @@
 
 #include "app/lessons/lesson.h"
 #include "app/lessons/lesson_quantities.h"
+#include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/dialogs/lesson_maker.h"
@@ -104,6 +105,16 @@ private slots:
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
         open.click("makerStart");
         QVERIFY(open.asksBefore([&] { open.maker->reject(); }) && open.maker->isVisible());
+    }
+
+    void whyAFileIsRefusedStaysWhileFieldsChange() {
+        Author open;
+        open.write("makerTitle", "Mine");
+        open.saveAs((findResource("resources/lessons") + "/mine.kvscope").c_str());
+        const auto isSaid = [&] { return open.why().contains("choose another one"); };
+        QVERIFY2(isSaid(), qPrintable(open.why()));
+        open.write("makerTitle", "!");
+        QVERIFY(isSaid());
     }
 
     /// The words of the old choices are about another quantity.

@@ -106,6 +106,22 @@ private slots:
                  named["panes"].toObject()["items"].toObject()["properties"].toObject().keys());
     }
 
+    // The first version stored pixels, at a width that its file did not tell.
+    void theTextBeginsWithAToken() {
+        const auto open = [&](const QByteArray& place) {
+            const QByteArray form = json("{'format': 'kvscope-session', 'version': 1, 'look': {%}, "
+                                         "'compared': {'capture': 'b.h5', %}}");
+            write("a.json", QByteArray(form).replace("%", QByteArray(place).replace('\'', '"')));
+            return readSession(path("a.json"));
+        };
+        const Session now = open("'strip_top': 40"), old = open("'strip_scroll': 300.5");
+        QVERIFY(now.look.stripTop == 40 && now.look.comparedTop == 40);
+        QVERIFY(old.look.stripTop == 0 && old.look.comparedTop == 0);
+        QVERIFY(old.look.unknownKeys == Session().look.unknownKeys &&
+                old.compared.unknownKeys == now.compared.unknownKeys);
+        for (const char* wrong : {"'strip_top': -1", "'strip_top': 1.5"}) QVERIFY_THROWS_EXCEPTION(Error, open(wrong));
+    }
+
     void pathsAreRelativeToTheFile() {
         Session session;
         session.capturePath = path("data/needle.h5");

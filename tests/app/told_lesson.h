@@ -46,7 +46,7 @@ struct Told : OpenLesson {
     void defines(std::initializer_list<const char*> words) {
         for (const char* one : words) says(one);
     }
-    /// Numbers that are left. Letters before a digit make a name of it ("K10").
+    /// Numbers from three up that are left. Letters before a digit make a name of it ("K10").
     QString left() const {
         static const std::regex number(
             R"((^|[^A-Za-z0-9.,])(\d[\d.,]*|([Tt]hree|[Ff]our|[Ff]ive|[Ss]ix|[Ss]even|[Ee]ight|[Nn]ine|[Tt]en|)"

@@ -1,5 +1,6 @@
 // The prompt is read as a text: selected in reading order by the mouse, copied, scrolled, and it follows other views.
 #include "app/study/prompt_text.h"
+#include "app/text/qt_text_service.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/token_strip/strip_picture.h"
@@ -148,6 +149,7 @@ private slots:
         const auto selection = open.selected();
         open.drag(at(0.5), at(0.99));
         QCOMPARE(open.seen().second, static_cast<TokenIndex>(open.tokens().ids.size()) - 1);
+        QCOMPARE(open.bench.session().look.stripTop, open.seen().first);
         QTest::mouseClick(open.canvas, Qt::LeftButton, {}, at(0.02));
         QCOMPARE(open.seen().first, 0);
         QCOMPARE(open.selected(), selection);
@@ -202,12 +204,24 @@ private slots:
         };
         turn(open.canvas, 120 * 100);
         QCOMPARE(open.seen().first, 0);
-        for (int i = 0; i < 5; ++i) turn(open.canvas, -12); // 6 pixels each
+        const QtTextService text;
+        const double width = open.canvas->width() / appearance().scale - kStripGutter - 14 - kScrollBarWidth;
+        const auto layout = layoutStrip(*open.bench.capture(), width, text);
+        const auto lineOf = [&](TokenIndex token) { return static_cast<int>(layout->lineOf(token)); };
+        // Pixels of a turn, turns, and lines of 27 pixels.
+        for (const auto& [pixels, turns, lines] : {std::array{6, 5, 1}, {26, 10, 9}, {60, 4, 8}}) {
+            const auto before = lineOf(open.seen().first);
+            for (int i = 0; i < turns; ++i) turn(open.canvas, -2 * pixels);
+            QCOMPARE(lineOf(open.seen().first) - before, lines);
+            turn(open.canvas, 12); // back by less than a line: what comes is counted from here
+        }
         const TokenIndex second = open.seen().first;
         QVERIFY(second > 0 && open.bench.session().look.stripTop == second);
         for (ViewDock* dock : open.window.canvases()->docks())
             if (dock->canvas() != open.view) turn(dock->canvas()->canvas(), -120);
         QCOMPARE(open.bench.session().look.stripTop, second);
+        turn(open.canvas, -120 * 100);
+        QCOMPARE(open.bench.session().look.stripTop, open.seen().first); // at the end, too
     }
 
     // A token that is pointed at elsewhere is shown as long as it is, a locked cell's key stays.

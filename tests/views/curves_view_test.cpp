@@ -113,6 +113,28 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, optionsOf(m_view, {{"range", "no_measure:0..1"}}));
     }
 
+    // What lies below a chosen axis is left out, not drawn on its lower end.
+    void aLevelBelowTheAxisIsNotMovedOntoIt() {
+        const ParameterValues options =
+            optionsOf(m_view, {{"seeds", "1"}, {"scale", "linear"}, {"range", "output_error:0.4..1"}});
+        ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
+        auto data = std::make_shared<CurvesData>(*dataAs<CurvesData>(input));
+        data->level = {0.1, "full"};
+        input.data.value = data;
+        const Scene scene = build(input, options);
+        std::vector<double> heights;
+        for (const Drawable& item : scene.items)
+            if (const auto* line = std::get_if<PolylineItem>(&item);
+                line && line->points.size() == 2 && !line->stroke.dash.empty() &&
+                line->points[1].x - line->points[0].x > 200 && line->points[0].y == line->points[1].y)
+                heights.push_back(line->points[0].y);
+        double bottom = 0;
+        for (const auto& [number, height] : numbersUpwards(scene)) bottom = std::max(bottom, height);
+        QVERIFY(bottom > 200);
+        QCOMPARE(heights.size(), std::size_t{1});
+        QVERIFY2(heights[0] > bottom + 20, qPrintable(QString("%1 below %2").arg(heights[0]).arg(bottom)));
+    }
+
     // Where a parameter varies all points have one budget: the legend names the values.
     void valuesThatBalancedNothingAreNamed() {
         const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}, {"vary", "sink=0,16,250"}});

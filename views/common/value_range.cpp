@@ -1,4 +1,5 @@
-// A range of colours is the same word on a command line, in a session and in an input field, so that none rounds it.
+// A range of colours or of an axis is the same word on a command line, in a session and in an input field, so that none
+// rounds it.
 #include "views/common/value_range.h"
 
 #include "core/base/error.h"

@@ -46,6 +46,10 @@ Scene View::buildScene(const ViewInput& input, const ParameterValues& options, c
 std::string View::finding(const ViewInput& input, const ParameterValues& options) const {
     if (const std::string why = whyNoPicture(input, options); !why.empty()) return why;
     std::string finding = conclude(input, options);
+    // Beside a view that shows steps, what policies keep in the end must not look like the step.
+    const bool isOfResults = m_card.group == ViewGroup::Kept || m_card.data.empty();
+    if (input.cursor && isOfResults && stepSequence(input, options).events.empty())
+        finding = "After the last step: " + finding;
     for (const PaneData& pane : input.panes)
         if (pane.result && balancedNothing(*pane.result) && finding.find("nothing was balanced") == std::string::npos)
             finding += fmt::format(" · {} balanced nothing: its sinks and recents take the whole budget",

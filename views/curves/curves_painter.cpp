@@ -189,7 +189,7 @@ void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& cu
 
 void drawLevel(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, Colour colour) {
     const CurvePoint& point = curve.points.front();
-    const double high = yPixel(frame, point.high), mean = yPixel(frame, point.mean);
+    const double high = yPixel(frame, point.high), mean = frame.toPixels(frame.x.low, point.mean).y;
     if (hasBand(curve))
         builder.rectangle({frame.plot.x, high, frame.plot.width, yPixel(frame, point.low) - high},
                           withAlpha(colour, 0.18));
@@ -299,7 +299,7 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     builder.pushClip(withRoomForMarks(chart.frame.plot));
     if (present) drawPresentLine(builder, chart.frame, *present, theme);
     if (std::isfinite(data.level.first)) {
-        const double y = yPixel(chart.frame, data.level.first);
+        const double y = chart.frame.toPixels(chart.frame.x.low, data.level.first).y;
         builder.line({chart.frame.plot.x, y}, {chart.frame.plot.right(), y}, {theme.text3, 1.2, kLevelDash});
     }
     for (std::size_t i = 0; i < data.curves.size(); ++i)

@@ -184,7 +184,9 @@ public:
         if (const std::string why = View::whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<CurvesData>(input);
         if (std::ranges::any_of(data->curves, [](const Curve& c) { return !c.points.empty(); })) return "";
-        return data->curves.empty() || data->curves.front().error.empty() ? card().waiting : data->curves.front().error;
+        return data->curves.empty() || data->curves.front().error.empty()
+                   ? card().waiting
+                   : withFullStop(asSentence(data->curves.front().error));
     }
 
     std::optional<ValueRange> valueRange(const ViewInput& input, const ParameterValues& options) const override {

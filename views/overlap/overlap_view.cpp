@@ -197,7 +197,7 @@ public:
         if (readyPanes(input).size() >= 2) return "";
         if (input.panes.size() < 2) return "Overlap compares policies: add a second pane.";
         for (const PaneData& pane : input.panes)
-            if (!pane.error.empty()) return pane.error;
+            if (!pane.error.empty()) return whyEmpty(input, &pane);
         return "Computing the first selections…";
     }
 

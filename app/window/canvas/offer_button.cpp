@@ -47,9 +47,10 @@ OfferButton::OfferButton(QWidget* canvas) : QPushButton(canvas) {
     hide();
 }
 
-void OfferButton::refresh(const View& view, const ViewInput& input, const ParameterValues& options) {
+void OfferButton::refresh(const View& view, const ViewInput& input, const ParameterValues& options,
+                          bool hasParameters) {
     m_offer = view.offer(input, options);
-    const int failed = m_offer ? -1 : failedPane(view, input, options);
+    const int failed = m_offer || !hasParameters ? -1 : failedPane(view, input, options);
     m_leadsToParameters = failed >= 0;
     if (m_leadsToParameters) {
         m_offer = offerToShow(input, failed);

@@ -17,7 +17,8 @@ public:
     explicit OfferButton(QWidget* canvas);
 
     /// Updates the button from the view's offer.
-    void refresh(const View& view, const ViewInput& input, const ParameterValues& options);
+    /// `hasParameters`: the panel of parameters is at hand.
+    void refresh(const View& view, const ViewInput& input, const ParameterValues& options, bool hasParameters);
     /// Places the button below the message in the view's scene.
     void place(const Scene& scene);
     /// Height at the bottom of the canvas that the message leaves to the button, in device-independent pixels.

@@ -8,6 +8,7 @@
 #include "views/common/view_facts.h"
 
 #include <QKeyEvent>
+#include <QMetaMethod>
 #include <QResizeEvent>
 #include <QTimer>
 
@@ -106,7 +107,7 @@ void ViewCanvas::connectWorkbench() {
         if (!isVisible()) return;
         // The picture of a view without a step sequence does not depend on the step cursor.
         if (!m_view.stepSequence(input(), options()).events.empty()) return invalidate();
-        const bool isUnderWay = m_workbench.session().look.cursor.has_value();
+        const bool isUnderWay = m_workbench.session().look.cursor.has_value(); // what findings say
         if (std::exchange(m_isUnderWay, isUnderWay) != isUnderWay) emit drawnChanged();
     });
     connect(&m_workbench, &Workbench::panesChanged, this, &ViewCanvas::invalidateChanged);
@@ -168,21 +169,10 @@ QString ViewCanvas::finding() const {
     if (m_workbench.isWithheld(m_view)) return tr("Predict first: this is what the lesson asks");
     if (!m_workbench.capture()) return {};
     const DrawnView shown = drawn();
-    const QString finding = fromUtf8(m_view.finding(shown.input, shown.options));
-    return showsEnd() ? tr("After the last step: %1").arg(finding) : finding;
+    return fromUtf8(m_view.finding(shown.input, shown.options));
 }
 
-/// What policies keep in the end stands beside a view whose steps have not come to their end.
-bool ViewCanvas::showsEnd() const {
-    const auto hasSteps = [this](const View& view) {
-        const DrawnView shown = m_workbench.drawn(view);
-        return !view.stepSequence(shown.input, shown.options).events.empty();
-    };
-    const bool ofResults = m_view.card().group == ViewGroup::Kept || m_view.card().data.empty();
-    return ofResults && m_workbench.session().look.cursor && m_view.whyNoPicture(input(), options()).empty() &&
-           !hasSteps(m_view) &&
-           std::ranges::any_of(m_workbench.shownViews(), [&](const View* view) { return hasSteps(*view); });
-}
+QString ViewCanvas::headerFinding() const { return showsError() ? QString() : finding(); }
 
 bool ViewCanvas::showsError() const {
     if (!m_workbench.capture()) return false;
@@ -333,7 +323,8 @@ QString ViewCanvas::noteOf(const DrawnView& drawn) const {
 }
 
 void ViewCanvas::refreshOffer() {
-    m_offer->refresh(m_view, input(), options());
+    const bool leads = isSignalConnected(QMetaMethod::fromSignal(&ViewCanvas::parametersWanted)); // not in a Presenter
+    m_offer->refresh(m_view, input(), options(), leads);
     if (m_offer->offer() && m_canvas->height() > 1) m_offer->place(m_canvas->scene());
 }
 

@@ -50,8 +50,8 @@ public:
     void copySelectedText();
     void copySelectedPositions();
     bool hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
-    bool showsError() const; ///< of a pane, in place of the picture
-    bool releaseCell();      ///< unlocks the locked cell; false: none was locked
+    QString headerFinding() const; ///< empty where the picture's place says a pane's error
+    bool releaseCell();            ///< unlocks the locked cell; false: none was locked
 
 signals:
     void drawnChanged(); ///< the picture or what is said about it may have changed
@@ -80,7 +80,7 @@ private:
     void invalidateChanged(); ///< the same, but keeps the picture if what it is built from has not changed
     void refreshSoon();
     void refresh();
-    bool showsEnd() const;
+    bool showsError() const; ///< of a pane, in place of the picture
     void refreshReadOut();
     void followAge(const DrawnView& drawn);
     void showAge(const DrawnView& drawn);
@@ -110,6 +110,7 @@ private:
     void lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
     void takeLassoBack(); ///< restores the selection from before the lasso
     void scrollBy(double delta);
+    void scrollTo(TokenIndex top); ///< or as far as the text goes
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);
     void nudge(int tokens);
     bool moveLockedCell(int across, int down);
@@ -135,10 +136,11 @@ private:
     std::vector<TokenIndex> m_revealed;
     bool m_lockedByClick = false;     ///< a lock that is taken back if the click becomes a double click
     std::optional<TokenIndex> m_peek; ///< the text's top while a token is hovered in another view
-    double m_scrollRest = 0;          ///< logical pixels, less than a line
-    TokenIndex m_locked = -1;         ///< key of the cell locked in another view
-    bool m_isUnderWay = false;        ///< the step cursor stood before the last step
-    bool m_shown = false;             ///< counted as shown by the workbench
+    TokenIndex m_scrolledFrom = -1, m_scrolledTo = -1; ///< the text's top before and after the last turns of the wheel
+    double m_scrolled = 0;                             ///< by these turns, logical pixels
+    TokenIndex m_locked = -1;                          ///< key of the cell locked in another view
+    bool m_isUnderWay = false;                         ///< the step cursor stood before the last step
+    bool m_shown = false;                              ///< counted as shown by the workbench
     bool m_besideOthers = false;
 };
 

@@ -208,10 +208,9 @@ bool ViewCanvas::follow(const PointFacts& facts) {
 
 void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& mergeKey) {
     if (settingChange.range) m_workbench.setRange(m_view, settingChange.range);
-    if (settingChange.top) m_peek.reset();
+    if (settingChange.top) scrollTo(*settingChange.top);
     m_workbench.change(
         [&](Session& s) {
-            if (settingChange.top) s.look.stripTop = *settingChange.top;
             for (const auto& [id, text] : settingChange.options) setViewOption(s, m_view.card().id, id, text);
             if (settingChange.pane >= 0) s.activePane = settingChange.pane;
             if (settingChange.budget) {
@@ -292,17 +291,32 @@ void ViewCanvas::takeLassoBack() {
 }
 
 void ViewCanvas::scrollBy(double delta) {
+    if (!m_workbench.capture()) return;
+    const auto seen = tokensInBoxes(m_canvas->scene());
+    const std::int64_t last = m_workbench.capture()->info().numTokens - 1;
+    if (!seen || (delta < 0 ? seen->first == 0 : seen->second == last)) return;
+    // A touch pad turns by parts of lines, which add up while the text is where they have brought it.
+    if (seen->first != m_scrolledTo || m_scrolled * delta < 0)
+        m_scrolledFrom = static_cast<TokenIndex>(seen->first), m_scrolled = 0;
+    m_scrolled += delta;
     Viewport from = viewport();
-    if (const auto seen = tokensInBoxes(m_canvas->scene())) // `top` may lie further down than a text can scroll
-        from.top = static_cast<TokenIndex>(seen->first);
-    if (m_scrollRest * delta < 0) m_scrollRest = 0;
-    m_scrollRest += delta; // a touch pad turns by less than a line
-    const auto top = m_view.scrollBy(input(), from, m_scrollRest);
-    if (!top || *top == from.top) return;
-    m_scrollRest = 0;
-    m_peek.reset();
-    m_workbench.change([&](Session& s) { s.look.stripTop = *top; }, tr("Scroll"));
+    from.top = m_scrolledFrom;
+    const auto top = m_view.scrollBy(input(), from, m_scrolled);
+    if (!top) return;
+    m_scrolledTo = *top;
+    if (*top == seen->first) return;
+    scrollTo(*top);
     movePinned();
+}
+
+void ViewCanvas::scrollTo(TokenIndex top) {
+    const auto set = [this](TokenIndex to) {
+        m_workbench.change([to](Session& s) { s.look.stripTop = to; }, tr("Scroll"));
+    };
+    m_peek.reset();
+    set(top);
+    if (const auto seen = tokensInBoxes(m_canvas->scene()); seen && seen->first < top) // the text's last line is seen
+        set(static_cast<TokenIndex>(seen->first));
 }
 
 void ViewCanvas::movePinned() {

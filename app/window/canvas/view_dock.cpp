@@ -88,10 +88,10 @@ void ViewDock::resizeEvent(QResizeEvent* event) {
 
 void ViewDock::refresh() {
     const bool two = m_second && hasSecond();
-    m_finding->setFullText(two || m_canvas->showsError() ? QString() : m_canvas->finding()); // the error is said once
+    m_finding->setFullText(two ? QString() : m_canvas->headerFinding());
     if (!two) return;
-    m_caption->setFinding(m_canvas->finding());
-    m_secondCaption->setFinding(m_second->finding());
+    m_caption->setFinding(m_canvas->headerFinding());
+    m_secondCaption->setFinding(m_second->headerFinding());
 }
 
 } // namespace kvscope

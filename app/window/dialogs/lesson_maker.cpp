@@ -198,10 +198,14 @@ void LessonMaker::refresh(int row) {
     followEdits();
 }
 
-Session LessonMaker::session() {
+void LessonMaker::takeFields() {
     m_lesson.title = m_title->text().trimmed().toStdString();
     m_lesson.text = m_text->toPlainText().trimmed().toStdString();
     m_question->writeTo(m_lesson);
+}
+
+Session LessonMaker::session() {
+    takeFields();
     return sessionWith(m_lesson, m_of);
 }
 
@@ -219,7 +223,7 @@ bool LessonMaker::isOfOneCapture() const {
 }
 
 QString LessonMaker::whyNot() {
-    session();
+    takeFields();
     if (m_lesson.title.empty()) return tr("The lesson needs a title: the list shows it.");
     if (const QString missing = m_question->missing(); !missing.isEmpty()) return missing;
     return isOfOneCapture() ? QString()
@@ -228,13 +232,15 @@ QString LessonMaker::whyNot() {
 }
 
 void LessonMaker::followEdits() {
-    if (!m_why->text().isEmpty()) m_why->setText(whyNot());
+    if (m_isFaulty) m_why->setText(whyNot());
+    m_isFaulty = m_isFaulty && !m_why->text().isEmpty();
 }
 
 void LessonMaker::save() {
     m_why->setText(whyNot());
+    m_isFaulty = !m_why->text().isEmpty();
     if (!m_lesson.title.empty() && !m_question->missing().isEmpty()) showPage(1);
-    if (!m_why->text().isEmpty()) return;
+    if (m_isFaulty) return;
     const Session made = session();
     QDir().mkpath(folder());
     QString name = fromUtf8(m_lesson.title).toLower();

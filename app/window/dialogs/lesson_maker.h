@@ -48,6 +48,7 @@ private:
     QString whyNot();   ///< why the lesson cannot be saved as it stands; empty: it can
     void followEdits(); ///< a message goes when what it says is mended
     bool isOfOneCapture() const;
+    void takeFields(); ///< of the start and the question
     Session session(); ///< of the lesson as it stands in the fields
     std::vector<std::string> shownViews() const;
     LessonStop* chosen();
@@ -55,8 +56,9 @@ private:
     Workbench& m_workbench;
     Session m_of; ///< what session() starts from: the capture of the lesson, and the text of the edited lesson, if any
     Lesson m_lesson;
-    Session m_saved;        ///< the lesson's session when it was opened or last saved
-    bool m_filling = false; ///< fields are set by the program
+    Session m_saved;         ///< the lesson's session when it was opened or last saved
+    bool m_filling = false;  ///< fields are set by the program
+    bool m_isFaulty = false; ///< the message says what of the lesson must be mended
     QLineEdit *m_title, *m_stopTitle = nullptr;
     QPlainTextEdit *m_text, *m_stopText = nullptr;
     QListWidget* m_stops = nullptr;

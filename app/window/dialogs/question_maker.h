@@ -1,6 +1,6 @@
 #pragma once
 
-#include <QWidget> // before the standard library, whose concepts moc cannot read
+#include <QWidget> // first: moc of Qt 6.4 stumbles over <concepts> otherwise
 
 #include "app/lessons/lesson.h"
 #include "app/workbench/workbench.h"

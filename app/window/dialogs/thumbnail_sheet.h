@@ -70,7 +70,7 @@ private:
     std::map<const ViewThumbnail*, Data> m_data;
     QTimer m_next; ///< one picture at a time, so that the window answers
     int m_columns = 4;
-    std::string m_range; ///< the colour range that all heads share
+    std::string m_range; ///< of colours or of an axis, which all heads share
     bool m_outdated = true;
 };
 

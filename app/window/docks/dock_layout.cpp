@@ -221,9 +221,10 @@ void DockLayout::present(PanelDock* dock) {
 
 bool DockLayout::foldLeft() {
     bool shown = false;
-    for (const char* id : {"capture", "panes", "lessons"}) {
-        shown |= !dock(id)->isHidden();
-        dock(id)->hide();
+    for (PanelDock* left : {dock("capture"), dock("panes"), dock("lessons")}) {
+        if (left->isFloating()) continue;
+        shown |= !left->isHidden();
+        left->hide();
     }
     return shown;
 }

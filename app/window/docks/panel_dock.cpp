@@ -145,19 +145,22 @@ void PanelDock::fitHeader() {
     if (!header) return;
     auto* exportButton = header->findChild<QToolButton*>("exportView");
     std::vector<QWidget*> chips;
+    std::vector<int> wanted;     // their widths
     int room = width() - px(24); // margins; the finding gets what the chips leave
     for (int i = 0; i < header->layout()->count(); ++i) {
         QWidget* part = header->layout()->itemAt(i)->widget();
         if (!part || (part->isHidden() && part != exportButton)) continue;
         room -= header->layout()->spacing();
-        if (qobject_cast<QPushButton*>(part))
+        if (qobject_cast<QPushButton*>(part)) {
             chips.push_back(part);
-        else
+            wanted.push_back(part->sizeHint().width());
+        } else {
             room -= (part->inherits("QAbstractButton") ? part->sizeHint() : part->minimumSizeHint()).width();
+        }
     }
     const auto widthOf = [&](int most) {
         int sum = 0;
-        for (const QWidget* chip : chips) sum += std::min(most, chip->sizeHint().width());
+        for (std::size_t i = 0; i < chips.size(); ++i) sum += std::min(most, wanted[i]);
         return sum;
     };
     // The export button goes first: the menu and a key export, too. Then the ends of long texts, then the last chips.
@@ -172,7 +175,7 @@ void PanelDock::fitHeader() {
     for (; !chips.empty() && widthOf(px(kLeastChip)) > room; chips.pop_back()) limit(chips.back(), 0);
     int most = width();
     while (most > px(kLeastChip) && widthOf(most) > room) --most;
-    for (QWidget* chip : chips) limit(chip, chip->sizeHint().width() <= most ? QWIDGETSIZE_MAX : most);
+    for (std::size_t i = 0; i < chips.size(); ++i) limit(chips[i], wanted[i] <= most ? QWIDGETSIZE_MAX : most);
 }
 
 // The text of a chip has changed.

@@ -13,8 +13,8 @@ RailPanels::RailPanels(QWidget& rail, QWidget* window)
     : QFrame(window), m_rail(rail), m_column(makeLayout<QVBoxLayout>(this, {0, 0, 1, 0}, 0)) {
     setObjectName("railPanels");
     setAttribute(Qt::WA_DeleteOnClose);
-    setAttribute(Qt::WA_NoMousePropagation); // to the window, where a press is one elsewhere
-    qApp->installEventFilter(this);          // presses reach the widget below the pointer only
+    setAttribute(Qt::WA_NoMousePropagation); // a press inside that reached the window would count as one elsewhere
+    qApp->installEventFilter(this);          // sees the presses of all widgets
 }
 
 void RailPanels::add(const QString& title, QWidget* body, int stretch) {

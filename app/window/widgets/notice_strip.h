@@ -35,7 +35,7 @@ public:
               std::function<void()> action);
     void retell(const QString& id, const QString& message); ///< changes the text of a shown row; its actions stay
     void dismiss(const QString& id);
-    QStringList messages() const; ///< from the top, for tests and screen readers
+    QStringList messages() const; ///< in the order of their coming, for tests and screen readers
 
     /// Places offers and errors below `top`, centred in the parent widget; `room` lies there and gets their height. The
     /// other rows go there, too, while they would hide the focus at the bottom.
