@@ -29,6 +29,8 @@ private slots:
         const auto areShown = [&] { return panels() && panels()->isVisible(); };
         const QRect before = open.window.centralWidget()->geometry();
         const auto show = [&] { QTest::mouseClick(open.window.findChild<QToolButton*>("unfold"), Qt::LeftButton); };
+        open.window.canvases()->canvases().front()->canvas()->setFocus();
+        const QWidget* focused = open.window.focusWidget();
         show();
         QVERIFY(areShown() && panels()->findChild<CapturePanel*>() && panels()->findChild<PaneList*>());
         QVERIFY(panels()->isAncestorOf(open.window.focusWidget()));
@@ -42,6 +44,7 @@ private slots:
         show();
         QTest::keyClick(open.window.focusWidget(), Qt::Key_Escape);
         QTRY_VERIFY(!panels());
+        QCOMPARE(open.window.focusWidget(), focused);
         show();
         QTest::mouseClick(open.window.canvases()->canvases().front()->canvas(), Qt::LeftButton, {}, {500, 300});
         QTRY_VERIFY(!panels());

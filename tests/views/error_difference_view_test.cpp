@@ -1,10 +1,13 @@
 // Error per query: differences against the results, the winner's colour on its side of zero, and the sentence.
 #include "app/export/scene_export.h"
+#include "core/base/error.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/colour_scale.h"
 #include "views/common/policy_style.h"
+#include "views/common/value_range.h"
 #include "views/view.h"
 
 #include <algorithm>
@@ -62,6 +65,26 @@ public:
     ErrorDifferenceViewTest() : ViewTest(viewById("error_difference")) {}
 
 private slots:
+    // Two captures: a height means the same in both pictures.
+    void picturesSideBySideHaveOneVerticalAxis() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput a = handInput();
+        ViewInput b = a;
+        for (const std::size_t pane : {0, 1})
+            changeFidelity(b, pane, [](Fidelity& fidelity) {
+                for (float& error : fidelity.outputError.data) error *= 2;
+            });
+        const auto heightOf = [&](const ViewInput& input, const ParameterValues& of) {
+            const Scene scene = m_view.buildScene(input, of, viewport(600, 300, m_text));
+            return boxesBelowTitle(scene, policyStyle("keydiff", ThemeId::Light).colour).at(0)->box.height;
+        };
+        QVERIFY(std::abs(heightOf(b, options) / heightOf(a, options) - 1) < 1e-6); // each fills its own axis
+        const ParameterValues shared = withCommonRange(m_view, {&a, &b}, options);
+        QVERIFY(std::abs(heightOf(b, shared) / heightOf(a, shared) - 2) < 1e-6);
+        QCOMPARE(ValueRange::parse(shared.text(kValueRangeOption)).quantity, std::string("output_error"));
+        QVERIFY_THROWS_EXCEPTION(Error, optionsOf(m_view, {{"range", "entropy:0..1"}}));
+    }
+
     // A wins query 1000 by 0.3, query 1001 has no answer of B, B wins query 1002 by 0.2.
     void theWinnersBarStandsOnItsSide() {
         const ParameterValues options = optionsOf(m_view);

@@ -3,6 +3,7 @@
 #include "views/common/view_options.h"
 
 #include "core/parameters/parameter_rows.h"
+#include "views/common/value_range.h"
 
 #include <algorithm>
 #include <cassert>
@@ -47,6 +48,13 @@ std::string filesText(const std::vector<std::string>& files) {
         }
     }
     return text;
+}
+
+ParameterSpec axisRangeOption(std::string source, void (*check)(std::string_view)) {
+    return textRow(kValueRangeOption, "Range of values", "auto", Stage::Select,
+                   "Values at the ends of the vertical axis, like 0.001..0.2; auto: around the values, one range for "
+                   "pictures of two captures or of all heads; each: every picture its own.",
+                   std::move(source), check);
 }
 
 ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,

@@ -17,6 +17,9 @@ inline constexpr const char *kTableFileUnit = "CSV file", *kCaptureFilesUnit = "
 inline constexpr const char* kPaneUnit = "pane";
 ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,
                          std::string source);
+/// The option kValueRangeOption of a view whose pictures side by side share their vertical axis; `check` as for
+/// `valueRangeOption`.
+ParameterSpec axisRangeOption(std::string source, void (*check)(std::string_view));
 /// The files of a text "FILE;FILE", without blanks about the names and without empty names. In a name "\;" is a
 /// semicolon, "\\" a backslash, and "\ " a blank that stays.
 std::vector<std::string> filesOf(std::string_view text);

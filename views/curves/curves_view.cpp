@@ -50,10 +50,7 @@ ParameterTable makeOptions() {
                   Stage::Select, "The horizontal axis while the budget varies.", source),
         choiceRow("scale", "Scale", {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}}, Stage::Select,
                   "Of both axes.", source),
-        textRow(kValueRangeOption, "Range of values", "auto", Stage::Select,
-                "Values at the ends of the vertical axis, like 0.001..0.2; auto: around the curves, one range for "
-                "pictures of two captures or of all heads; each: every picture its own.",
-                source, checkRange)};
+        axisRangeOption(source, checkRange)};
 }
 
 /// The point of a curve for this budget or value; a level has one everywhere. Null: the curve has no point there.

@@ -2,6 +2,7 @@
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
+#include "views/common/value_range.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 
@@ -9,11 +10,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace kvscope {
 
 namespace {
+
+void checkRange(std::string_view text) {
+    static constexpr std::array<std::string_view, 2> kMeasures = {"output_error", "retained_mass"};
+    checkValueRange(text, kMeasures, "a difference");
+}
 
 ParameterTable makeOptions() {
     constexpr const char* source = "BalanceKV B.1, per query";
@@ -32,7 +39,8 @@ ParameterTable makeOptions() {
         choiceRow("shown", "Shown",
                   {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"},
                    {"all", "All", "up to the largest"}},
-                  Stage::Select, "Where the vertical axis ends.", "this program's")};
+                  Stage::Select, "Where the vertical axis ends.", "this program's"),
+        axisRangeOption(source, checkRange)};
 }
 
 const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
@@ -156,6 +164,15 @@ double reachOf(const Comparison& c, bool all) {
     return std::max(1e-6, all || most <= kAlike * largest || largest <= kFarBeyond * most ? largest : kRoom * most);
 }
 
+/// The values at the ends of the axis: those chosen, which other pictures may share, else as far up as down.
+ValueRange axisOf(const Comparison& c, const ParameterValues& options) {
+    const double reach = 1.08 * reachOf(c, options.choice("shown") == "all");
+    const ValueRange chosen = ValueRange::parse(options.text(kValueRangeOption));
+    const double low = chosen.low.value_or(-reach), high = chosen.high.value_or(reach);
+    const std::string& measure = options.choice("measure");
+    return chosen.applies(measure) && low < high ? ValueRange{low, high, measure} : ValueRange{-reach, reach, measure};
+}
+
 /// Triangles at the edge for queries beyond it. Returns their number.
 std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, const Theme& theme) {
     constexpr double kHalf = 4;
@@ -229,13 +246,18 @@ public:
                                  : "";
     }
 
+    std::optional<ValueRange> valueRange(const ViewInput& input, const ParameterValues& options) const override {
+        if (!whyNoPicture(input, options).empty()) return std::nullopt;
+        return axisOf(compare(input, options), options);
+    }
+
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         const Comparison c = compare(input, options);
         const Theme& theme = themeOf(viewport.theme);
-        const double reach = reachOf(c, options.choice("shown") == "all");
+        const ValueRange values = axisOf(c, options);
         const double first = static_cast<double>(c.firstQuery) - kHalfBar,
                      end = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
-        const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, end, -1.08 * reach, 1.08 * reach});
+        const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, end, *values.low, *values.high});
         const std::string less = options.choice("measure") == "retained_mass"
                                      ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
                                      : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);

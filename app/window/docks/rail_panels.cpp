@@ -5,6 +5,7 @@
 #include "app/window/widgets/small_widgets.h"
 
 #include <QApplication>
+#include <QCloseEvent>
 #include <QEvent>
 
 namespace kvscope {
@@ -35,7 +36,13 @@ void RailPanels::open() {
     place();
     show();
     raise();
+    m_before = QApplication::focusWidget();
     if (QWidget* stop = firstTabStop(this)) stop->setFocus(Qt::OtherFocusReason);
+}
+
+void RailPanels::closeEvent(QCloseEvent* event) {
+    if (m_before && isAncestorOf(QApplication::focusWidget())) m_before->setFocus(Qt::OtherFocusReason);
+    QFrame::closeEvent(event);
 }
 
 void RailPanels::place() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <QFrame>
+#include <QPointer>
 
 class QVBoxLayout;
 
@@ -18,11 +19,15 @@ public:
 
     bool eventFilter(QObject* watched, QEvent* event) override;
 
+protected:
+    void closeEvent(QCloseEvent* event) override;
+
 private:
     void place();
 
     QWidget& m_rail;
     QVBoxLayout* m_column;
+    QPointer<QWidget> m_before; ///< had the focus
 };
 
 } // namespace kvscope
