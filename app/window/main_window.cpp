@@ -77,6 +77,10 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(m_docks, &DockLayout::maximisedChanged, this, &MainWindow::followMaximised);
     connect(m_docks, &DockLayout::arranged, this, &MainWindow::fitWidth); // Qt restores the rail, too
     connect(m_docks, &DockLayout::arranged, this, &MainWindow::foldRailPanels);
+    connect(m_docks, &DockLayout::arranged, this, [this] { // at another size, too, a lesson shows what it speaks of
+        if (m_wantedInFront.empty() && m_lessonPanel && m_lessonPanel->lesson())
+            m_wantedInFront = m_lessonPanel->viewsOfPart();
+    });
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
     readLessons();

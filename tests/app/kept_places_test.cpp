@@ -43,6 +43,23 @@ private slots:
     }
     void init() { QSettings().clear(); }
 
+    // Another size has an arrangement of its own, in which other views may be in front.
+    void aLessonsViewsAreSeenAtEveryScale() {
+        OpenWindow open;
+        open.window.openPath(QString(kLesson).replace("keydiff", "blocks"));
+        const auto isSeen = [&] {
+            return !dock(open, "block_timeline")->visibleRegion().isEmpty() &&
+                   dock(open, "merge_tree")->visibleRegion().isEmpty();
+        };
+        QTRY_VERIFY(isSeen());
+        for (const double scale : {1.25, 1.0}) {
+            open.bench.change([&](Session& s) { s.look.scale = scale; }, "Scale");
+            QTRY_COMPARE(appearance().scale, scale);
+            open.arrange();
+            QTRY_VERIFY(isSeen());
+        }
+    }
+
     // Each layout has other panes, which need another width: no layout may squeeze the docks of the one before.
     void layoutsLeaveASeparatorWhereItIs() {
         OpenWindow open;

@@ -246,10 +246,10 @@ void LessonPanel::present() {
 }
 
 std::vector<std::string> LessonPanel::viewsOfPart() const {
-    const int stops = static_cast<int>(m_stops.size());
     std::vector<std::string> views;
-    if (m_part > 0 && m_part <= stops) views = m_lesson->stops[static_cast<std::size_t>(m_part - 1)].views;
-    if (m_part == stops + 2) views = m_lesson->answeredViews;
+    const std::size_t stop = m_part < 0 ? m_stop : static_cast<std::size_t>(m_part) - 1; // the text comes before all
+    if (stop < m_stops.size()) views = m_lesson->stops[stop].views;
+    if (m_part == static_cast<int>(m_stops.size()) + 2) views = m_lesson->answeredViews;
     return views.empty() ? m_lesson->views : views;
 }
 
