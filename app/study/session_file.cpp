@@ -184,7 +184,7 @@ void readCompared(Session& session, const Json& json, const std::string& path) {
     reader.with("selected", [&](const Json& v) { session.compared.selected = fromRuns(v); });
     reader.take("selection_name", session.compared.selectionName);
     reader.with("strip_top", [&](const Json& v) { session.look.comparedTop = topFrom(v); });
-    reader.with("strip_scroll", [](const Json&) {}); // of the first version: pixels, at a width that it did not tell
+    reader.with("strip_scroll", [](const Json&) {}); // of older files: pixels, which name no token without the width
     reader.with("ranges", [&](const Json& v) { session.look.comparedRanges = readRanges(v); });
     session.compared.unknownKeys = reader.rest();
 }

@@ -181,7 +181,7 @@ void MainWindow::makeLesson() {
     connect(maker, &LessonMaker::saved, this, [this](const QString& path) {
         readLessons();
         m_lessonList->refresh();
-        foldRailPanels(); // a list there is not told
+        foldRailPanels(); // their list of lessons is now an old one
         const bool listed = QFileInfo(path).absoluteDir() == QDir(LessonMaker::folder());
         m_notices->show(
             "lessons", NoticeStrip::Tone::Notice,

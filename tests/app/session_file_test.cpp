@@ -106,7 +106,7 @@ private slots:
                  named["panes"].toObject()["items"].toObject()["properties"].toObject().keys());
     }
 
-    // The first version stored pixels, at a width that its file did not tell.
+    // Older files have pixels, which name no token without the width of the text.
     void theTextBeginsWithAToken() {
         const auto open = [&](const QByteArray& place) {
             const QByteArray form = json("{'format': 'kvscope-session', 'version': 1, 'look': {%}, "

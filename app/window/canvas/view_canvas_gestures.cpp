@@ -295,7 +295,7 @@ void ViewCanvas::scrollBy(double delta) {
     const auto seen = tokensInBoxes(m_canvas->scene());
     const std::int64_t last = m_workbench.capture()->info().numTokens - 1;
     if (!seen || (delta < 0 ? seen->first == 0 : seen->second == last)) return;
-    // A touch pad turns by parts of lines, which add up while the text is where they have brought it.
+    // A touch pad sends parts of a line. They add up until something else moves the text, or the direction changes.
     if (seen->first != m_scrolledTo || m_scrolled * delta < 0)
         m_scrolledFrom = static_cast<TokenIndex>(seen->first), m_scrolled = 0;
     m_scrolled += delta;

@@ -51,12 +51,12 @@ void PanelDock::fillScrolled(QWidget* body) {
     fillPlain(area);
 }
 
-QWidget* PanelDock::plainHeader() {
+QWidget* PanelDock::plainHeader(const QString& title) {
     auto* header = named("dockHeader", new QWidget);
     header->setAttribute(Qt::WA_StyledBackground);
     header->setFixedHeight(px(28));
     auto* row = makeLayout<QHBoxLayout>(header, {16, 0, 4, 0}, 0);
-    row->addWidget(roleLabel(windowTitle(), "dockTitle", header));
+    row->addWidget(roleLabel(title, "dockTitle", header));
     row->addStretch();
     return header;
 }

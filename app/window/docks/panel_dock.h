@@ -18,7 +18,8 @@ public:
     /// added.
     void fill(QWidget* body, QWidget* header);
     /// As above with the dock's title as header; `fillScrolled` puts the body into a vertical scroll area.
-    void fillPlain(QWidget* body) { fill(body, plainHeader()); }
+    void fillPlain(QWidget* body) { fill(body, plainHeader(windowTitle())); }
+    static QWidget* plainHeader(const QString& title); ///< the row with a title, without buttons
     void fillScrolled(QWidget* body);
     /// Hides the content, even of a dock in front; the dock keeps its place and size.
     void suspend(bool suspended);
@@ -42,7 +43,6 @@ protected:
     void moveEvent(QMoveEvent* event) override;
 
 private:
-    QWidget* plainHeader();
     void addButtons(QWidget* header);
     /// Qt leaves a dock behind another tab visible, outside the window. Its content is hidden here, so that it computes
     /// nothing, takes no keys and is no tab stop.

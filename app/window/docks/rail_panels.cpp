@@ -19,12 +19,9 @@ RailPanels::RailPanels(QWidget& rail, QWidget* window)
 }
 
 void RailPanels::add(const QString& title, QWidget* body, int stretch) {
-    auto* header = added(m_column, named("dockHeader", new QWidget(this)));
-    header->setFixedHeight(px(28));
-    auto* row = makeLayout<QHBoxLayout>(header, {16, 0, 4, 0}, 0);
-    row->addWidget(roleLabel(title, "dockTitle", header), 1);
+    QWidget* header = added(m_column, PanelDock::plainHeader(title));
     if (m_column->count() == 1) {
-        QToolButton* hide = added(row, iconButton("close", tr("Fold the panels (Esc)"), header));
+        QToolButton* hide = added(header->layout(), iconButton("close", tr("Fold the panels (Esc)"), header));
         hide->setFocusPolicy(Qt::NoFocus); // as in the title bars of docks
         connect(hide, &QToolButton::clicked, this, &QWidget::close);
     }
