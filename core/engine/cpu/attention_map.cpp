@@ -99,25 +99,36 @@ struct Heads {
 
 class MapBands {
 public:
-    MapBands(const Kernels& kernels, const AttentionMapInput& input, bool fast, AttentionMap& map, Progress& progress)
-        : m_kernels(kernels), m_input(input), m_fast(fast), m_geometry(input), m_map(map), m_progress(progress) {
+    /// `most`: the blocks of one head that share keys which are widened once.
+    MapBands(const Kernels& kernels, const AttentionMapInput& input, bool fast, std::size_t most, AttentionMap& map,
+             Progress& progress)
+        : m_kernels(kernels), m_input(input), m_fast(fast), m_most(fast || heads() > 1 ? 1 : most), m_geometry(input),
+          m_map(map), m_progress(progress) {
         if (input.mask == MapMask::Causal) return;
         m_reach = m_rule.slidingWindow; // before and after the query
         m_rule.slidingWindow = 0;
     }
 
-    void compute(Band& band, LogitScratch& scratch) const {
+    void compute(Band& band, BlockScratch& scratch) const {
         const MapRows rows = band.rows;
         const std::int64_t pixelRows = rows.back().pixel - rows.front().pixel + 1;
         band.cells.assign(static_cast<std::size_t>(pixelRows * m_input.width), kNaN);
         band.columnSums.assign(static_cast<std::size_t>(m_input.width), 0.0);
         const auto most = std::max<std::size_t>(1, kMaxLanes / m_input.queryHeads.size());
+        std::vector<Look> looks; // at keys that begin at the same token
         for (std::size_t begin = 0; begin < rows.size();) {
             std::size_t end = begin + 1;
             while (end < rows.size() && end - begin < most && sameKeys(rows[begin], rows[end])) ++end;
-            block(rows.subspan(begin, end - begin), scratch, band);
+            const Look look = lookAt(rows.subspan(begin, end - begin));
             begin = end;
+            if (look.keys.count() == 0) continue;
+            if (looks.size() == m_most || (!looks.empty() && looks.front().keys.begin != look.keys.begin)) {
+                draw(looks, scratch, band);
+                looks.clear();
+            }
+            looks.push_back(look);
         }
+        if (!looks.empty()) draw(looks, scratch, band);
     }
 
 private:
@@ -140,46 +151,68 @@ private:
         return true;
     }
 
-    void block(MapRows rows, LogitScratch& scratch, Band& band) const {
+    Look lookAt(MapRows rows) const {
         KeySpan keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
         const bool known = allKnown(rows);
         if (known) keys = keys.and_(m_geometry.window());
-        const Look look{rows, keys, keys.and_(m_geometry.window()), known};
-        if (keys.count() == 0) return;
-        if (heads() == 1)
-            withLogits(look, {0, 1}, scratch,
-                       [&](const auto& logits, const auto& factors) { drawHead(logits, factors, look, band); });
-        else
-            drawHeads(look, scratch, band);
+        return {rows, keys, keys.and_(m_geometry.window()), known};
     }
 
-    /// Calls work(logits or exponentials, factors): lanes row by row, with the heads of a row side by side.
-    template <class Work> void withLogits(const Look& look, Heads part, LogitScratch& scratch, const Work& work) const {
-        const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
-        std::vector<HeadRows> queries;
+    /// Several looks only where there is one head.
+    void draw(std::span<const Look> looks, BlockScratch& scratch, Band& band) const {
+        if (heads() > 1) return drawHeads(looks.front(), scratch, band);
+        withLogits(looks, {0, 1}, scratch, [&](const Look& look, const auto& logits, const auto& factors) {
+            drawHead(logits, factors, look, band);
+        });
+    }
+
+    /// Calls work(look, logits or exponentials, factors) for each look: lanes row by row, with the heads of a row side
+    /// by side. The looks share keys that are widened once.
+    template <class Work>
+    void withLogits(std::span<const Look> looks, Heads part, BlockScratch& scratch, const Work& work) const {
+        const std::int64_t d = m_input.queries.size(2);
+        const auto draw = [&](const Look& look, auto& logits) {
+            work(look, logits,
+                 m_input.value == MapValue::Weight ? softmaxFactors(logits, look, part)
+                                                   : std::vector<double>(look.rows.size() * part.count, 1));
+        };
+        std::vector<LogitBlock> blocks;
+        KeySpan keys = looks.front().keys;
+        for (const Look& look : looks) keys.end = std::max(keys.end, look.keys.end);
+        for (std::size_t i = 0; i < looks.size(); ++i) {
+            std::vector<HeadRows> queries;
+            const std::vector<QueryLane> lanes = lanesOf(looks[i], part, queries);
+            if (FastLogitBlock::pays(m_fast, lanes.size())) {
+                assert(looks.size() == 1);
+                FastLogitBlock logits(m_kernels, m_rule, lanes, d, scratch[i], keys.count());
+                logits.append(termsOf(keys), m_progress);
+                return draw(looks[i], logits);
+            }
+            blocks.emplace_back(m_kernels, m_rule, lanes, d, scratch[i], keys.count());
+        }
+        LogitBlock::append(blocks, termsOf(keys), m_progress);
+        for (std::size_t i = 0; i < looks.size(); ++i) draw(looks[i], blocks[i]);
+    }
+
+    KeyTerms termsOf(KeySpan keys) const {
+        return {.rows = m_keys.data(),
+                .first = keys.begin,
+                .count = keys.count(),
+                .reach = m_reach,
+                .padding = m_input.keys.size(1)};
+    }
+
+    std::vector<QueryLane> lanesOf(const Look& look, Heads part, std::vector<HeadRows>& queries) const {
         std::vector<QueryLane> lanes;
         for (const MapRow& row : look.rows)
             for (std::size_t head = part.first; head < part.first + part.count; ++head) {
                 const std::int64_t query = row.position - m_input.firstQuery;
                 queries.emplace_back(m_input.queries, m_input.queryHeads[head], query, query + 1);
                 lanes.push_back({queries.back().data(),
-                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n,
+                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : m_input.keys.size(1),
                                  m_rule.sinkOf(m_input.queryHeads[head])});
             }
-        const auto run = [&](auto&& logits) {
-            logits.append({.rows = m_keys.data(),
-                           .first = look.keys.begin,
-                           .count = look.keys.count(),
-                           .reach = m_reach,
-                           .padding = n},
-                          m_progress);
-            work(logits, m_input.value == MapValue::Weight ? softmaxFactors(logits, look, part)
-                                                           : std::vector<double>(lanes.size(), 1));
-        };
-        if (FastLogitBlock::pays(m_fast, lanes.size()))
-            run(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch, look.keys.count()));
-        else
-            run(LogitBlock(m_kernels, m_rule, lanes, d, scratch, look.keys.count()));
+        return lanes;
     }
 
     /// Turns logits into exponentials; returns each lane's factor to softmax weights.
@@ -226,13 +259,14 @@ private:
     }
 
     /// Several heads, a block of lanes at a time: combined cells, then the maximum of each pixel.
-    void drawHeads(const Look& look, LogitScratch& scratch, Band& band) const {
+    void drawHeads(const Look& look, BlockScratch& scratch, Band& band) const {
         const double start = m_input.combine == GroupRule::Max ? -std::numeric_limits<double>::infinity() : 0;
         std::vector<double> cells(look.rows.size() * static_cast<std::size_t>(look.shown.count()), start);
         for (std::size_t first = 0; first < heads(); first += kMaxLanes) {
             const Heads part{first, std::min<std::size_t>(kMaxLanes, heads() - first)};
-            withLogits(look, part, scratch,
-                       [&](const auto& logits, const auto& factors) { combine(logits, factors, look, part, cells); });
+            withLogits({&look, 1}, part, scratch, [&](const Look&, const auto& logits, const auto& factors) {
+                combine(logits, factors, look, part, cells);
+            });
         }
         const double scale = m_input.combine == GroupRule::Mean ? 1 / static_cast<double>(heads()) : 1;
         eachPixel(look, [&](std::int64_t x, KeySpan keys) {
@@ -281,6 +315,7 @@ private:
     const Kernels& m_kernels;
     const AttentionMapInput& m_input;
     bool m_fast;
+    std::size_t m_most;
     AttentionRule m_rule = m_input.rule;
     HeadRows m_keys{m_input.keys, m_rule.gqaGroupOf[m_input.queryHeads.front()]};
     std::int64_t m_reach = 0; ///< window of a non-causal mask; 0: none
@@ -325,9 +360,10 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
     double logits = 0;
     for (const MapRow& row : rows) logits += static_cast<double>(heads * geometry.seenBy(row.position).count());
     Progress progress(checkpoint, logits);
-    const MapBands work(m_kernels, input, m_arithmetic == Arithmetic::Fast, map, progress);
+    const std::size_t most = blocksAtOnce(map.rows / kMaxLanes, input.keys.size(1), m_workers.threads());
+    const MapBands work(m_kernels, input, m_arithmetic == Arithmetic::Fast, most, map, progress);
     std::vector<Band> bands = bandsOf(input, rows);
-    tbb::enumerable_thread_specific<LogitScratch> scratch;
+    tbb::enumerable_thread_specific<BlockScratch> scratch;
     m_workers.each(static_cast<std::int64_t>(bands.size()),
                    [&](std::int64_t piece) { work.compute(bands[piece], scratch.local()); });
     collect(bands, map);

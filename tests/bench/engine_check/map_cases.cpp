@@ -89,6 +89,15 @@ void addMapCase(std::vector<EngineCase>& cases, const std::string& name, const n
     }
 }
 
+/// So many rows that several blocks of them share widened keys. Blocks of different chunks begin at different keys.
+void addLong(std::vector<EngineCase>& cases) {
+    naive::Map many = mapOf(4200, 4200, 3);
+    cases.push_back(mapCase("long-causal", many));
+    many.input.mask = MapMask::Chunks;
+    many.input.chunk = 300;
+    cases.push_back(mapCase("long-chunks", many));
+}
+
 void addZooms(std::vector<EngineCase>& cases) {
     naive::Map zoomed = mapOf(90, 120, 12);
     zoomed.input.rowBegin = 30;
@@ -154,6 +163,7 @@ std::vector<EngineCase> mapCases() {
     one.input.height = one.input.width = 1;
     addMapCase(cases, "one-token", one);
     addZooms(cases);
+    addLong(cases);
     return cases;
 }
 
