@@ -166,8 +166,9 @@ int run(int argc, char** argv) {
             ->capture_default_str()
             ->check(CLI::Range(0, 1024));
     }
-    bench->add_option("--against-peers", options.peers,
-                      "a Python with PyTorch: print ratios to the formulas of kvpress instead, on the CPU engine");
+    bench->add_option(
+        "--against-peers", options.peers,
+        "a Python with PyTorch: print ratios to the formulas of kvpress and BalanceKV instead, on the CPU engine");
     auto* parity = app.add_subcommand("parity", "compare the kept lists of two engines on random heads");
     parity->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
     parity->add_option("--against", options.reference, "the other engine")->capture_default_str();

@@ -25,7 +25,7 @@ namespace kvscope::check {
 namespace {
 
 constexpr std::int64_t kKvHeads = 8, kQueryHeads = 32, kTokens = 16384, kWidth = 128; // as in peers.py
-constexpr std::int64_t kWindow = 32, kH2oTokens = 4096, kSketch = 64;
+constexpr std::int64_t kWindow = 32, kH2oTokens = 4096, kSketch = 64, kBlock = 256;
 constexpr int kRounds = 5;
 
 struct Measured {
@@ -83,12 +83,16 @@ private:
     std::string m_name;
 };
 
-using Work = std::function<HostTensor(const Engine&, const Tensor& queries, const Tensor& keys)>;
+struct Rows {
+    Tensor queries, keys, values;
+};
 
-HostTensor causalSums(const Engine& e, const Tensor& queries, const Tensor& keys, std::int64_t n, std::int64_t w) {
+using Work = std::function<HostTensor(const Engine&, const Rows&)>;
+
+HostTensor causalSums(const Engine& e, const Rows& r, std::int64_t n, std::int64_t w) {
     AttentionRule rule{1 / std::sqrt(double(kWidth)), 0, 0, {}};
     for (std::int32_t h = 0; h < kQueryHeads; ++h) rule.gqaGroupOf.push_back(h / 4);
-    return e.attentionColumnSums({e.rows(queries, n - w, n), e.rows(keys, 0, n), TokenIndex(n - w), {}, rule}, {});
+    return e.attentionColumnSums({e.rows(r.queries, n - w, n), e.rows(r.keys, 0, n), TokenIndex(n - w), {}, rule}, {});
 }
 
 /// As kvpress: centred keys, a ridge, a sketch of its own for each head. The peer draws another sketch; only sums of
@@ -108,23 +112,49 @@ HostTensor leverage(const Engine& e, const Tensor& keys) {
         .scores;
 }
 
+/// Of each row its sign in one round of blocks plus one.
+HostTensor balance(const Engine& e, const Rows& rows) {
+    BalancingWalks input{rows.keys, rows.values, {}, {}};
+    input.signsOnly = true;
+    BalancingWalk walk{.rows = {},
+                       .uniforms = {},
+                       .weights = {},
+                       .silent = {},
+                       .meanOver = kBlock,
+                       .gamma = 4,
+                       .logScale = 0.1 / std::sqrt(double(kWidth)),
+                       .valueConstant = 0.025,
+                       .firstIsPlus = true};
+    for (std::int64_t i = 1; i <= kBlock; ++i) walk.uniforms.push_back(std::fmod(double(i) * 0.618033988749895, 1.0));
+    walk.rows.resize(kBlock);
+    for (walk.head = 0; walk.head < kKvHeads; ++walk.head)
+        for (std::int64_t begin = 0; begin < kTokens; begin += kBlock) {
+            std::iota(walk.rows.begin(), walk.rows.end(), TokenIndex(begin));
+            input.walks.push_back(walk);
+        }
+    HostTensor signs;
+    for (const BalancingSteps& steps : e.balancingWalks(input, {}))
+        for (const auto sign : steps.signs) signs.data.push_back(float(sign) + 1);
+    return signs;
+}
+
 std::vector<std::pair<std::string, Work>> works() {
-    return {{"key-norm", [](const Engine& e, const Tensor&, const Tensor& k) { return e.rowNorms(k, {}); }},
+    return {{"key-norm", [](const Engine& e, const Rows& r) { return e.rowNorms(r.keys, {}); }},
             {"keydiff",
-             [](const Engine& e, const Tensor&, const Tensor& k) {
-                 return e.similarity(k, e.anchor(k, AnchorKind::NormalisedMean, {}), SimilarityMetric::Cosine, {});
+             [](const Engine& e, const Rows& r) {
+                 const HostTensor anchor = e.anchor(r.keys, AnchorKind::NormalisedMean, {});
+                 return e.similarity(r.keys, anchor, SimilarityMetric::Cosine, {});
              }},
-            {"snapkv",
-             [](const Engine& e, const Tensor& q, const Tensor& k) { return causalSums(e, q, k, kTokens, kWindow); }},
-            {"h2o-4k", [](const Engine& e, const Tensor& q,
-                          const Tensor& k) { return causalSums(e, q, k, kH2oTokens, kH2oTokens); }},
+            {"snapkv", [](const Engine& e, const Rows& r) { return causalSums(e, r, kTokens, kWindow); }},
+            {"h2o-4k", [](const Engine& e, const Rows& r) { return causalSums(e, r, kH2oTokens, kH2oTokens); }},
             {"chunks-256",
-             [](const Engine& e, const Tensor& q, const Tensor& k) {
-                 AttentionChunksInput in{q, k, {1 / std::sqrt(double(kWidth)), 0, 0, {}}};
+             [](const Engine& e, const Rows& r) {
+                 AttentionChunksInput in{r.queries, r.keys, {1 / std::sqrt(double(kWidth)), 0, 0, {}}};
                  for (std::int32_t h = 0; h < kQueryHeads; ++h) in.rule.gqaGroupOf.push_back(h / 4);
                  return e.attentionChunkSums(in, {});
              }},
-            {"leverage-64", [](const Engine& e, const Tensor&, const Tensor& k) { return leverage(e, k); }}};
+            {"leverage-64", [](const Engine& e, const Rows& r) { return leverage(e, r.keys); }},
+            {"balance-256", balance}};
 }
 
 template <class Call> Measured timed(const Call& call) {
@@ -163,8 +193,9 @@ struct Folder {
 int compareWithPeers(const std::string& python, int threads, const std::string& pattern) {
     const Folder folder;
     const auto exact = makeCpuEngine(threads), fast = makeCpuEngine(threads, {}, Arithmetic::Fast);
-    const Tensor queries = uploadRows(*exact, folder.write("queries.f32", 81, kQueryHeads));
-    const Tensor keys = uploadRows(*exact, folder.write("keys.f32", 82, kKvHeads));
+    const Rows rows{uploadRows(*exact, folder.write("queries.f32", 81, kQueryHeads)),
+                    uploadRows(*exact, folder.write("keys.f32", 82, kKvHeads)),
+                    uploadRows(*exact, folder.write("values.f32", 84, kKvHeads))};
     Peer peer(python, folder.path.string(), threads);
     fmt::print(
         "against {}, {} rounds in turn; times the peer's, by CPU time (by the clock)\n{:12} {:>12} {:>18} {:>18}\n",
@@ -177,8 +208,7 @@ int compareWithPeers(const std::string& python, int threads, const std::string& 
         double difference = 0;
         for (int round = -1; round < kRounds; ++round) { // the first warms up
             const Measured theirs = peer.measure(name);
-            const std::array ours{timed([&] { return work(*exact, queries, keys); }),
-                                  timed([&] { return work(*fast, queries, keys); })};
+            const std::array ours{timed([&] { return work(*exact, rows); }), timed([&] { return work(*fast, rows); })};
             if (round < 0) continue;
             seconds.push_back(theirs.cpu);
             for (std::size_t i = 0; i < ours.size(); ++i) {

@@ -1,4 +1,4 @@
-"""The formulas of kvpress 0.5.5 in PyTorch, timed beside our engine by `engine-check bench --against-peers PYTHON`.
+"""The formulas of kvpress 0.5.5, and of a round of BalanceKV as its authors compute it, in PyTorch, timed beside our engine by `engine-check bench --against-peers PYTHON`.
 
 Reads the names of works from standard input and answers each with the CPU seconds, the seconds of the clock and the
 sum of the scores, computed from the float32 tensors of a folder.
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 KV_HEADS, QUERY_HEADS, TOKENS, WIDTH = 8, 32, 16384, 128
-WINDOW, CHUNK, H2O_TOKENS, SKETCH = 32, 256, 4096, 64
+WINDOW, CHUNK, H2O_TOKENS, SKETCH, BLOCK = 32, 256, 4096, 64, 256
 SCALING = WIDTH**-0.5
 
 
@@ -20,11 +20,11 @@ def rows(folder, name, heads):
     return numbers.reshape(heads, TOKENS, WIDTH)
 
 
-def key_norm(queries, keys):
+def key_norm(queries, keys, values):
     return keys.norm(dim=-1)
 
 
-def key_diff(queries, keys):
+def key_diff(queries, keys, values):
     anchor = torch.nn.functional.normalize(keys, dim=-1).mean(dim=1, keepdim=True)
     return torch.nn.functional.cosine_similarity(keys, anchor, dim=-1)
 
@@ -38,11 +38,11 @@ def causal_sums(queries, keys, window):
     return weights.softmax(dim=-1, dtype=torch.float32).sum(dim=1)
 
 
-def snapkv(queries, keys):
+def snapkv(queries, keys, values):
     return causal_sums(queries, keys, WINDOW)
 
 
-def h2o(queries, keys):
+def h2o(queries, keys, values):
     """All queries of the first tokens, a KV head at a time: the whole matrix does not fit."""
     group = QUERY_HEADS // KV_HEADS
     sums = []
@@ -53,7 +53,7 @@ def h2o(queries, keys):
     return torch.stack(sums)
 
 
-def chunks(queries, keys):
+def chunks(queries, keys, values):
     """Compactor's non-causal attention inside chunks."""
     group = QUERY_HEADS // KV_HEADS
     blocks = keys.repeat_interleave(group, dim=0).reshape(QUERY_HEADS, -1, CHUNK, WIDTH)
@@ -61,7 +61,7 @@ def chunks(queries, keys):
     return logits.softmax(dim=-1).sum(dim=2)
 
 
-def leverage(queries, keys):
+def leverage(queries, keys, values):
     """Leverage of the centred keys after a Gaussian sketch, by Cholesky."""
     sketch = torch.randn(KV_HEADS, WIDTH, SKETCH) * SKETCH**-0.5
     sketched = (keys - keys.mean(dim=1, keepdim=True)) @ sketch
@@ -71,6 +71,20 @@ def leverage(queries, keys):
     return (sketched * torch.cholesky_solve(across, root).transpose(1, 2)).sum(dim=-1).clamp_min(0)
 
 
+def balance(queries, keys, values):
+    """The signs of one round: the kernel of every block as one product, then a row of all blocks at a time."""
+    keys, values = (rows.reshape(KV_HEADS, -1, BLOCK, WIDTH) for rows in (keys, values))
+    keys = keys - keys.mean(dim=2, keepdim=True)
+    kernel = torch.exp(keys @ keys.transpose(2, 3) * (0.1 * SCALING)) * (values @ values.transpose(2, 3) + 0.025)
+    signs = torch.zeros(kernel.shape[:3])
+    signs[..., 0] = 1
+    uniforms = torch.arange(1, BLOCK + 1, dtype=torch.float64) * 0.618033988749895 % 1  # stand for the draws
+    for i in range(1, BLOCK):
+        plus = 0.5 - 4 * (kernel[:, :, i] * signs).sum(dim=-1)
+        signs[..., i] = torch.where(uniforms[i] < plus, 1.0, -1.0)
+    return signs + 1
+
+
 WORKS = {
     "key-norm": key_norm,
     "keydiff": key_diff,
@@ -78,6 +92,7 @@ WORKS = {
     "h2o-4k": h2o,
     "chunks-256": chunks,
     "leverage-64": leverage,
+    "balance-256": balance,
 }
 
 
@@ -85,11 +100,12 @@ def main():
     folder, threads = sys.argv[1], int(sys.argv[2])
     if threads > 0:
         torch.set_num_threads(threads)
-    queries, keys = rows(folder, "queries.f32", QUERY_HEADS), rows(folder, "keys.f32", KV_HEADS)
+    queries = rows(folder, "queries.f32", QUERY_HEADS)
+    keys, values = rows(folder, "keys.f32", KV_HEADS), rows(folder, "values.f32", KV_HEADS)
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
     for line in sys.stdin:
         cpu, clock = time.process_time(), time.perf_counter()
-        scores = WORKS[line.strip()](queries, keys)
+        scores = WORKS[line.strip()](queries, keys, values)
         cpu, clock = time.process_time() - cpu, time.perf_counter() - clock
         print(cpu, clock, scores.double().sum().item(), flush=True)
 
