@@ -7,7 +7,7 @@
 #include "core/run/calibrated_budget.h"
 #include "views/scene/axes.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

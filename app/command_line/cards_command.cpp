@@ -6,7 +6,7 @@
 #include "core/policies/policy.h"
 #include "views/common/view_options.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,7 @@
 #include "core/policies/policy.h"
 #include "gpu/engine_factory.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

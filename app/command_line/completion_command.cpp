@@ -5,7 +5,7 @@
 #include "core/studies/reproduction.h"
 #include "views/view.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -5,7 +5,7 @@
 #include "core/capture/import/imported_capture.h"
 #include "views/scene/axes.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

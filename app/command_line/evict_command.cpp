@@ -7,7 +7,7 @@
 #include "core/run/record_results.h"
 #include "core/run/run_grid.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

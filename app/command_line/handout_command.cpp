@@ -6,7 +6,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>

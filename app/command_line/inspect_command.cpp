@@ -8,7 +8,7 @@
 #include "core/policies/policy.h"
 #include "core/run/layer_reads.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -17,7 +17,7 @@
 #include "core/engine/engine.h"
 #include "views/view.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

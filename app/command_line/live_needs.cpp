@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/one_line.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 #include "core/run/stored_rows.h"
 #include "core/studies/policy_work.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

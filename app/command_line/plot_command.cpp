@@ -17,7 +17,7 @@
 #include "views/common/view_facts.h"
 #include "views/view.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

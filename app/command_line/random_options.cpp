@@ -4,7 +4,7 @@
 #include "app/command_line/command.h"
 #include "core/base/error.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 namespace kvscope {
 

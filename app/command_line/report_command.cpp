@@ -9,7 +9,7 @@
 #include "core/base/atomic_file.h"
 #include "core/capture/open_capture.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>

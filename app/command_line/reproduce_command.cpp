@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

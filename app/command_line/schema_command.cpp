@@ -1,7 +1,7 @@
 // `kvscope schema`: JSON Schemas of what the program writes and reads, as they lie in resources/schemas.
 #include "app/command_line/command.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 namespace kvscope {

@@ -9,7 +9,7 @@
 #include "core/capture/open_capture.h"
 #include "core/studies/sweep.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <fstream>

@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/capture/synthetic_capture.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 namespace kvscope {
 

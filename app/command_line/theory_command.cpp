@@ -7,7 +7,7 @@
 #include "core/run/stored_rows.h"
 #include "core/studies/theory_table.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
