@@ -128,7 +128,7 @@ function(kvscope_test_program name prefix)
   foreach(source ${ARG_SOURCES})
     get_filename_component(stem ${source} NAME_WE)
     get_filename_component(path ${source} ABSOLUTE)
-    # Not by AUTOMOC, which lets moc parse all headers and takes many times as long: the slots of a test need none.
+    # Not by AUTOMOC, which lets moc parse all headers and takes many times as long. A slot must not depend on a macro.
     add_custom_command(OUTPUT ${mocs}/${stem}.moc VERBATIM DEPENDS ${path} COMMAND Qt6::moc ${path} -o ${mocs}/${stem}.moc)
     target_sources(${name} PRIVATE ${mocs}/${stem}.moc)
     add_test(NAME ${prefix}/${stem} COMMAND ${name} ${stem})
