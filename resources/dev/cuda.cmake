@@ -1,9 +1,9 @@
 # Finds nvcc and switches the CUDA language on; sets KVSCOPE_CUDA. Looks in CMAKE_CUDA_COMPILER, CUDACXX, CUDA_HOME,
 # the PATH, /usr/local/cuda, and what resources/dev/cuda_toolkit.sh fetched. No GPU is needed to compile kernels.
 option(KVSCOPE_USE_CUDA "Build the CUDA kernels when nvcc is found" ON)
-# 90a: Hopper with warpgroup products. 100: data-centre Blackwell, 10.0 and 10.3. For a GPU that is left out the driver
-# compiles the PTX of 80 when it first loads it, so a machine without a GPU compiles for the oldest, the special and the
-# newest architecture alone, in two thirds of the time.
+# 90a: Hopper with warpgroup products. 100: data-centre Blackwell, 10.0 and 10.3. A GPU that is left out runs the code of
+# 80, or its driver compiles the PTX of 80. So a machine without a GPU compiles for the oldest and the newest architecture
+# and for the one with code of its own.
 set(architectures "80;90a-real;120-real")
 if(EXISTS /dev/nvidiactl)
   set(architectures "80;89-real;90a-real;100-real;120-real")

@@ -99,7 +99,7 @@ struct Heads {
 
 class MapBands {
 public:
-    /// `most`: the blocks of one head that share keys which are widened once.
+    /// `most`: how many blocks of rows of one head share widened keys.
     MapBands(const Kernels& kernels, const AttentionMapInput& input, bool fast, std::size_t most, AttentionMap& map,
              Progress& progress)
         : m_kernels(kernels), m_input(input), m_fast(fast), m_most(fast || heads() > 1 ? 1 : most), m_geometry(input),
@@ -171,7 +171,7 @@ private:
     template <class Work>
     void withLogits(std::span<const Look> looks, Heads part, BlockScratch& scratch, const Work& work) const {
         const std::int64_t d = m_input.queries.size(2);
-        const auto draw = [&](const Look& look, auto& logits) {
+        const auto finish = [&](const Look& look, auto& logits) {
             work(look, logits,
                  m_input.value == MapValue::Weight ? softmaxFactors(logits, look, part)
                                                    : std::vector<double>(look.rows.size() * part.count, 1));
@@ -186,12 +186,12 @@ private:
                 assert(looks.size() == 1);
                 FastLogitBlock logits(m_kernels, m_rule, lanes, d, scratch[i], keys.count());
                 logits.append(termsOf(keys), m_progress);
-                return draw(looks[i], logits);
+                return finish(looks[i], logits);
             }
             blocks.emplace_back(m_kernels, m_rule, lanes, d, scratch[i], keys.count());
         }
         LogitBlock::append(blocks, termsOf(keys), m_progress);
-        for (std::size_t i = 0; i < looks.size(); ++i) draw(looks[i], blocks[i]);
+        for (std::size_t i = 0; i < looks.size(); ++i) finish(looks[i], blocks[i]);
     }
 
     KeyTerms termsOf(KeySpan keys) const {

@@ -1,4 +1,5 @@
-"""The formulas of kvpress 0.5.5, and of a round of BalanceKV as its authors compute it, in PyTorch, timed beside our engine by `engine-check bench --against-peers PYTHON`.
+"""The formulas of kvpress 0.5.5, and a round of BalanceKV as its authors compute it, in PyTorch, timed beside our engine
+by `engine-check bench --against-peers PYTHON`.
 
 Reads the names of works from standard input and answers each with the CPU seconds, the seconds of the clock and the
 sum of the scores, computed from the float32 tensors of a folder.
