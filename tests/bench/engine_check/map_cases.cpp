@@ -89,7 +89,8 @@ void addMapCase(std::vector<EngineCase>& cases, const std::string& name, const n
     }
 }
 
-/// So many rows that blocks of them share widened keys: within a chunk these begin alike and end later and later.
+/// With so many rows, blocks of them share widened keys. In a chunk their keys begin at one token and end at different
+/// ones.
 void addLong(std::vector<EngineCase>& cases) {
     naive::Map many = mapOf(4200, 4200, 3);
     many.input.mask = MapMask::Chunks;

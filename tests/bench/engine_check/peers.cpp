@@ -18,6 +18,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 
 namespace kvscope::check {
@@ -112,7 +113,7 @@ HostTensor leverage(const Engine& e, const Tensor& keys) {
         .scores;
 }
 
-/// Of each row its sign in one round of blocks plus one.
+/// (sign + 1) u of each row, of one round in blocks. Signs that follow u alone give half the sum.
 HostTensor balance(const Engine& e, const Rows& rows) {
     BalancingWalks input{rows.keys, rows.values, {}, {}};
     input.signsOnly = true;
@@ -132,10 +133,11 @@ HostTensor balance(const Engine& e, const Rows& rows) {
             std::iota(walk.rows.begin(), walk.rows.end(), TokenIndex(begin));
             input.walks.push_back(walk);
         }
-    HostTensor signs;
+    HostTensor weighed;
     for (const BalancingSteps& steps : e.balancingWalks(input, {}))
-        for (const auto sign : steps.signs) signs.data.push_back(float(sign) + 1);
-    return signs;
+        std::ranges::transform(steps.signs, walk.uniforms, std::back_inserter(weighed.data),
+                               [](int sign, double u) { return float((sign + 1) * u); });
+    return weighed;
 }
 
 std::vector<std::pair<std::string, Work>> works() {

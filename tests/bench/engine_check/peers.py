@@ -73,7 +73,7 @@ def leverage(queries, keys, values):
 
 
 def balance(queries, keys, values):
-    """The signs of one round: the kernel of every block as one product, then a row of all blocks at a time."""
+    """(sign + 1) u of one round: the kernel of every block as one product, then a row of all blocks at a time."""
     keys, values = (rows.reshape(KV_HEADS, -1, BLOCK, WIDTH) for rows in (keys, values))
     keys = keys - keys.mean(dim=2, keepdim=True)
     kernel = torch.exp(keys @ keys.transpose(2, 3) * (0.1 * SCALING)) * (values @ values.transpose(2, 3) + 0.025)
@@ -83,7 +83,7 @@ def balance(queries, keys, values):
     for i in range(1, BLOCK):
         plus = 0.5 - 4 * (kernel[:, :, i] * signs).sum(dim=-1)
         signs[..., i] = torch.where(uniforms[i] < plus, 1.0, -1.0)
-    return signs + 1
+    return (signs + 1) * uniforms
 
 
 WORKS = {
