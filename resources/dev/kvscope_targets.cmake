@@ -98,6 +98,35 @@ function(kvscope_compile_test name)
   target_precompile_headers(${name} ${ARGN})
 endfunction()
 
+# Tests are compiled several to a source, because Qt, the headers and the templates that they share take half of their
+# time. Each lies in a namespace of its own there. Sanitizers and Clang compile each by itself, and so find missing
+# includes.
+set(KVSCOPE_TESTS_TOGETHER 4 CACHE STRING "Tests that are compiled as one source; 1: each by itself")
+if(KVSCOPE_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(KVSCOPE_TESTS_TOGETHER 1)
+endif()
+
+# kvscope_compile_tests(TARGET SOURCES...): adds the sources, given by their full paths, to the target.
+function(kvscope_compile_tests target)
+  if(KVSCOPE_TESTS_TOGETHER EQUAL 1)
+    target_sources(${target} PRIVATE ${ARGN})
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage) # unnamed namespaces of included files
+  set(script ${CMAKE_SOURCE_DIR}/tests/support/join_tests.cmake)
+  list(LENGTH ARGN count)
+  set(begin 0)
+  while(begin LESS count)
+    list(SUBLIST ARGN ${begin} ${KVSCOPE_TESTS_TOGETHER} tests)
+    set(joined ${CMAKE_CURRENT_BINARY_DIR}/${target}_joined/from_${begin}.cpp)
+    list(JOIN tests "," names)
+    add_custom_command(OUTPUT ${joined} VERBATIM DEPENDS ${tests} ${script}
+      COMMAND ${CMAKE_COMMAND} -D TESTS=${names} -D OUT=${joined} -D ROOT=${CMAKE_SOURCE_DIR} -P ${script})
+    target_sources(${target} PRIVATE ${joined})
+    math(EXPR begin "${begin} + ${KVSCOPE_TESTS_TOGETHER}")
+  endwhile()
+endfunction()
+
 # kvscope_moc_new_files(TARGET): runs moc again when the target has a new file. CMake 3.25 does not.
 function(kvscope_moc_new_files target)
   get_target_property(sources ${target} SOURCES)
@@ -114,7 +143,8 @@ endfunction()
 
 function(kvscope_test_program name prefix)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES;HEADERS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  add_executable(${name})
+  kvscope_compile_tests(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(mocs ${CMAKE_CURRENT_BINARY_DIR}/${name}_mocs)
   file(MAKE_DIRECTORY ${mocs})

@@ -38,8 +38,6 @@ const View& viewNamed(const QString& id) { return viewById(id.toStdString()); }
 
 } // namespace
 
-Q_DECLARE_METATYPE(Panes)
-
 class EmptyViewOffersTest : public QObject {
     Q_OBJECT
 

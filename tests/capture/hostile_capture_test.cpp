@@ -34,7 +34,6 @@ using Bytes = QList<std::pair<int, int>>; ///< place, new value
 bool g_isChildKilled = false;             ///< every child kills itself at once
 
 } // namespace
-Q_DECLARE_METATYPE(Bytes)
 
 class HostileCaptureTest : public QObject {
     Q_OBJECT

@@ -20,7 +20,8 @@ using Values = std::vector<float>;
 
 /// One KV head of d = width keys that are all zero, values as given.
 TestLayer zeroKeys(const std::vector<Values>& values) {
-    TestLayer layer = TestLayer::ofKeys(std::vector<naive::Vector>(values.size(), naive::Vector(2, 0.0)));
+    TestLayer layer =
+        TestLayer::ofKeys(std::vector<naive_policies::Vector>(values.size(), naive_policies::Vector(2, 0.0)));
     layer.values = {{1, std::int64_t(values.size()), std::int64_t(values.front().size())}, {}};
     for (const Values& v : values) layer.values.data.insert(layer.values.data.end(), v.begin(), v.end());
     return layer;

@@ -157,7 +157,7 @@ private slots:
         for (const char* variant : {"paper", "notebook", "notebook_unweighted", "longbench", "needle_paper"}) {
             const std::string spec = std::string("balancekv:") + variant + ",sink=2,recent=2,rounds=5";
             compare(spec, layer);
-            const auto expected = ::naive::balanceRounds(PolicySpec::parse(spec).values, layer);
+            const auto expected = naive_policies::balanceRounds(PolicySpec::parse(spec).values, layer);
             for (std::size_t h = 0; h < expected.size(); ++h)
                 lines.push_back(spec + " | KV head " + std::to_string(h) + " | " + listText(expected[h].kept));
         }
@@ -378,7 +378,7 @@ private:
 
     void compare(const std::string& spec, const TestLayer& layer) {
         const Selection selection = m_bench.run(spec, layer).selection;
-        const auto expected = ::naive::balanceRounds(PolicySpec::parse(spec).values, layer);
+        const auto expected = naive_policies::balanceRounds(PolicySpec::parse(spec).values, layer);
         for (std::size_t h = 0; h < expected.size(); ++h) {
             QVERIFY2(
                 selection.heads[h].kept == expected[h].kept,

@@ -133,7 +133,7 @@ private slots:
                 const TestLayer layer = TestLayer::random(seed++, {6, 2, 97, 6});
                 const std::string spec = std::string(policy) + "," + options.toStdString() + budget;
                 const PolicyOutcome outcome = m_bench.run(spec, layer);
-                const naive::Result expected = runNaive(spec, layer.plain);
+                const naive_policies::Result expected = runNaive(spec, layer.plain);
                 const std::string wrong = difference(outcome, expected);
                 QVERIFY2(wrong.empty(), (spec + ", seed " + std::to_string(seed - 1) + ": " + wrong).c_str());
                 QVERIFY2(sameSteps(outcome, expected), spec.c_str());
@@ -197,7 +197,7 @@ private slots:
     void scoresBelongToTheRowsOfTheLastBlock() {
         const TestLayer layer = TestLayer::random(9, {2, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff,prompt_block=16@30t", layer);
-        const naive::Result expected = runNaive("keydiff,prompt_block=16@30t", layer.plain);
+        const naive_policies::Result expected = runNaive("keydiff,prompt_block=16@30t", layer.plain);
         QCOMPARE(outcome.scores.total.shape[1], std::int64_t{31}); // 97 = 6 * 16 + 1
         const auto scores = outcome.scores.total.data;
         for (std::size_t h = 0; h < 2; ++h)
@@ -272,7 +272,7 @@ private slots:
     }
 
 private:
-    static bool sameSteps(const PolicyOutcome& outcome, const naive::Result& expected) {
+    static bool sameSteps(const PolicyOutcome& outcome, const naive_policies::Result& expected) {
         if (outcome.steps.size() != expected.steps.size()) return false;
         for (std::size_t i = 0; i < expected.steps.size(); ++i) {
             const BlockStep& step = outcome.steps[i];

@@ -109,7 +109,7 @@ private slots:
                     scores =
                         oracle::compactorScores(layer, parsed.values, removed ? 0.95 : parsed.values.real("lambda"));
                 const auto kept = m_bench.run(std::string(spec) + "@0.05", layer).selection.heads;
-                const int count = ::naive::budgetTokens("0.05", 995, parsed.values.text("rounding"));
+                const int count = naive_policies::budgetTokens("0.05", 995, parsed.values.text("rounding"));
                 for (std::size_t h = 0; h < scores.size(); ++h) {
                     const std::string expected = listText(chosenBy(scores[h], parsed.values, count));
                     lines.push_back("layer " + std::to_string(own) + " | " + spec + " | KV head " + std::to_string(h) +
@@ -137,7 +137,7 @@ private slots:
                 const bool removed = values.choice("lambda_rule") == "removed";
                 const auto scores = oracle::compactorScores(layer, values, removed ? 0.95 : values.real("lambda"));
                 std::vector<std::vector<TokenIndex>> expected = oracle::chosenJointly(scores, values, 0.05);
-                const int count = ::naive::budgetTokens("0.05", 995, values.text("rounding"));
+                const int count = naive_policies::budgetTokens("0.05", 995, values.text("rounding"));
                 for (std::size_t h = 0; h < scores.size() && values.choice("selection") == "head"; ++h)
                     expected[h] = chosenBy(scores[h], values, count);
                 const auto kept = m_bench.run(std::string(spec) + "@0.05", layer).selection.heads;
@@ -280,7 +280,8 @@ private slots:
 
     void degenerateKeysGiveFiniteScoresAndTheEarlierToken() { // C3, C15
         for (const double value : {0.0, 0.7}) {
-            TestLayer layer = TestLayer::ofKeys(std::vector<::naive::Vector>(40, ::naive::Vector(4, value)));
+            TestLayer layer =
+                TestLayer::ofKeys(std::vector<naive_policies::Vector>(40, naive_policies::Vector(4, value)));
             for (const char* spec : {"compactor,pool_width=1@5t",
                                      "compactor:compactor_vllm,page=1,protect_first=0,"
                                      "protect_last=0@5t",

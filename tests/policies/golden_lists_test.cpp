@@ -61,7 +61,7 @@ std::vector<std::string> linesOf(const Source& source, const std::string& spec, 
     return lines;
 }
 
-Selection selectionOf(const naive::Result& result, const std::vector<int>& gqaGroupOf) {
+Selection selectionOf(const naive_policies::Result& result, const std::vector<int>& gqaGroupOf) {
     Selection selection;
     for (const auto& kept : result.kept) selection.heads.push_back({{kept.begin(), kept.end()}, {}, {}, {}, 0});
     for (std::size_t q = 0; q < result.queryHeads.size(); ++q)

@@ -13,7 +13,8 @@ namespace {
 
 // One KV head whose logits are all equal.
 TestLayer equalLogits(int tokens) {
-    return TestLayer::ofKeys(std::vector<naive::Vector>(static_cast<std::size_t>(tokens), naive::Vector(4, 0.0)));
+    return TestLayer::ofKeys(
+        std::vector<naive_policies::Vector>(static_cast<std::size_t>(tokens), naive_policies::Vector(4, 0.0)));
 }
 
 } // namespace

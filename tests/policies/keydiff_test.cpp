@@ -22,14 +22,15 @@ std::vector<float> scoresOf(const PolicyBench& bench, const std::string& spec, c
     return bench.run(spec, layer).scores.total.data;
 }
 
-void transformKeys(TestLayer& layer, const std::function<naive::Vector(int, const naive::Vector&)>& change) {
+void transformKeys(TestLayer& layer,
+                   const std::function<naive_policies::Vector(int, const naive_policies::Vector&)>& change) {
     for (auto& head : layer.plain.keys)
         for (std::size_t i = 0; i < head.size(); ++i) head[i] = change(static_cast<int>(i), head[i]);
     layer.refresh();
 }
 
 // A rotation in the plane of two coordinates.
-naive::Vector rotated(naive::Vector v, std::size_t a, std::size_t b, double angle) {
+naive_policies::Vector rotated(naive_policies::Vector v, std::size_t a, std::size_t b, double angle) {
     const double x = v[a], y = v[b];
     v[a] = std::cos(angle) * x - std::sin(angle) * y;
     v[b] = std::sin(angle) * x + std::cos(angle) * y;
@@ -94,7 +95,7 @@ private slots:
         const TestLayer layer = TestLayer::random(m_seed, {4, 2, 97, 8});
         for (const char* spec : {"keydiff@7t", "keydiff:pairwise@7t", "keydiff,metric=euclidean,anchor=median@7t"}) {
             const std::vector<float> scores = scoresOf(m_bench, spec, layer);
-            const naive::Result expected = runNaive(spec, layer.plain);
+            const naive_policies::Result expected = runNaive(spec, layer.plain);
             for (std::size_t h = 0; h < 2; ++h)
                 for (std::size_t i = 0; i < 97; ++i)
                     QVERIFY(std::abs(scores[h * 97 + i] - expected.scores[h][i]) <=
@@ -123,14 +124,14 @@ private slots:
         const PolicyOutcome pairwise = m_bench.run("keydiff:pairwise@20t", layer);
         const PolicyOutcome mean = m_bench.run("keydiff@20t", layer);
         TestLayer scaled = layer;
-        transformKeys(scaled, [](int i, naive::Vector v) {
+        transformKeys(scaled, [](int i, naive_policies::Vector v) {
             for (double& x : v) x *= std::ldexp(1, i % 7 - 3); // powers of two change no direction, not even in float
             return v;
         });
         QVERIFY(sameLists(unit, m_bench.run("keydiff:kvpress@20t", scaled)));
         QVERIFY(sameLists(pairwise, m_bench.run("keydiff:pairwise@20t", scaled)));
         QVERIFY(!sameLists(mean, m_bench.run("keydiff@20t", scaled)));
-        transformKeys(layer, [](int, naive::Vector v) {
+        transformKeys(layer, [](int, naive_policies::Vector v) {
             for (double& x : v) x *= 8;
             return v;
         });
@@ -143,8 +144,8 @@ private slots:
             TestLayer layer = TestLayer::random(m_seed, {2, 2, 97, 8});
             const std::string spec = std::string("keydiff") + options + "@20t";
             const PolicyOutcome before = m_bench.run(spec, layer);
-            transformKeys(layer,
-                          [](int, const naive::Vector& v) { return rotated(rotated(v, 0, 5, 0.7), 2, 3, -2.1); });
+            transformKeys(
+                layer, [](int, const naive_policies::Vector& v) { return rotated(rotated(v, 0, 5, 0.7), 2, 3, -2.1); });
             QVERIFY2(sameLists(before, m_bench.run(spec, layer)), spec.c_str());
         }
     }
@@ -171,8 +172,8 @@ private slots:
         const PolicyOutcome outcome = m_bench.run("keydiff:kvpress@20t", layer);
         double sum = 0, squares = 0;
         for (const float score : outcome.scores.total.data) sum -= score;
-        naive::Vector mu(8, 0.0);
-        for (const naive::Vector& key : layer.plain.keys[0]) {
+        naive_policies::Vector mu(8, 0.0);
+        for (const naive_policies::Vector& key : layer.plain.keys[0]) {
             double square = 0;
             for (const double x : key) square += x * x;
             for (std::size_t c = 0; c < 8; ++c) mu[c] += key[c] / std::sqrt(square) / 97;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-namespace naive {
+namespace naive_policies {
 
 namespace {
 
@@ -190,4 +190,4 @@ std::vector<BalancedHead> balanceRounds(const kvscope::ParameterValues& values, 
     return out;
 }
 
-} // namespace naive
+} // namespace naive_policies

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace naive {
+namespace naive_policies {
 
 struct BalancedHead {
     std::vector<kvscope::TokenIndex> kept; ///< ascending
@@ -15,4 +15,4 @@ struct BalancedHead {
 /// blocks, one number at a time. Detection in another layer sees the same keys.
 std::vector<BalancedHead> balanceRounds(const kvscope::ParameterValues& values, const kvscope::TestLayer& layer);
 
-} // namespace naive
+} // namespace naive_policies

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace naive {
+namespace naive_policies {
 
 namespace {
 
@@ -196,4 +196,4 @@ Result run(const std::string& policy, const Options& options, const Layer& layer
     return result;
 }
 
-} // namespace naive
+} // namespace naive_policies

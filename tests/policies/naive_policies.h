@@ -7,7 +7,7 @@
 
 /// Policies as plain loops in double, written from the formulas of the papers. Nothing of core is used but the random
 /// number of a place (core/base/random.h), which is a definition and not an algorithm.
-namespace naive {
+namespace naive_policies {
 
 using Vector = std::vector<double>;
 template <class T> using PerHead = std::vector<T>;
@@ -65,4 +65,4 @@ int pyramidTokens(const Options& options, const Layer& layer, int n, int rounded
 /// kvpress's compression_ratio for a fraction kept as typed.
 double fractionRemoved(std::string digits);
 
-} // namespace naive
+} // namespace naive_policies

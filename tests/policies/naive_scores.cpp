@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace naive {
+namespace naive_policies {
 
 namespace {
 
@@ -244,4 +244,4 @@ PerHead<Vector> scores(const std::string& policy, const Options& options, const 
     return result;
 }
 
-} // namespace naive
+} // namespace naive_policies

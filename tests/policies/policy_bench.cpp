@@ -17,20 +17,20 @@ constexpr double kRoundingNoise =
 
 float asFloat(double x) { return static_cast<float>(x); }
 
-HostTensor tensorOf(const naive::PerHead<std::vector<naive::Vector>>& heads) {
+HostTensor tensorOf(const naive_policies::PerHead<std::vector<naive_policies::Vector>>& heads) {
     if (heads.empty() || heads.front().empty()) return {};
     HostTensor tensor{{static_cast<std::int64_t>(heads.size()), static_cast<std::int64_t>(heads.front().size()),
                        static_cast<std::int64_t>(heads.front().front().size())},
                       {}};
     for (const auto& head : heads)
-        for (const naive::Vector& row : head)
+        for (const naive_policies::Vector& row : head)
             for (const double x : row) tensor.data.push_back(asFloat(x));
     return tensor;
 }
 
 // The first `rows` rows of each head of [H, n, d].
-naive::PerHead<std::vector<naive::Vector>> rowsOf(const HostTensor& tensor, std::int64_t rows) {
-    naive::PerHead<std::vector<naive::Vector>> heads;
+naive_policies::PerHead<std::vector<naive_policies::Vector>> rowsOf(const HostTensor& tensor, std::int64_t rows) {
+    naive_policies::PerHead<std::vector<naive_policies::Vector>> heads;
     for (std::int64_t h = 0; h < tensor.shape[0]; ++h) {
         auto& head = heads.emplace_back();
         for (std::int64_t i = 0; i < rows; ++i) {
@@ -41,7 +41,7 @@ naive::PerHead<std::vector<naive::Vector>> rowsOf(const HostTensor& tensor, std:
     return heads;
 }
 
-AttentionRule ruleOf(const naive::Layer& plain) {
+AttentionRule ruleOf(const naive_policies::Layer& plain) {
     AttentionRule rule;
     rule.scaling = plain.scaling;
     rule.softcap = plain.softcap;
@@ -50,8 +50,8 @@ AttentionRule ruleOf(const naive::Layer& plain) {
     return rule;
 }
 
-naive::Options optionsOf(const ParameterValues& values) {
-    naive::Options options;
+naive_policies::Options optionsOf(const ParameterValues& values) {
+    naive_policies::Options options;
     for (const ParameterSpec& row : values.table()) options[row.id] = values.text(row.id);
     return options;
 }
@@ -61,17 +61,17 @@ naive::Options optionsOf(const ParameterValues& values) {
 TestLayer TestLayer::random(std::uint64_t seed, const LayerShape& shape) {
     std::mt19937_64 bits(seed);
     std::normal_distribution<double> normal;
-    const auto vectorOf = [&](double spread, const naive::Vector& centre) {
-        naive::Vector v = centre;
+    const auto vectorOf = [&](double spread, const naive_policies::Vector& centre) {
+        naive_policies::Vector v = centre;
         for (double& x : v) x = asFloat(x + spread * normal(bits));
         return v;
     };
-    const naive::Vector origin(static_cast<std::size_t>(shape.headDim), 0.0);
+    const naive_policies::Vector origin(static_cast<std::size_t>(shape.headDim), 0.0);
     TestLayer layer;
     layer.plain.layer = 3;
     layer.plain.scaling = asFloat(1 / std::sqrt(double(shape.headDim)));
     for (int h = 0; h < shape.kvHeads; ++h) {
-        const naive::Vector centre = vectorOf(1.5, origin);
+        const naive_policies::Vector centre = vectorOf(1.5, origin);
         auto& head = layer.plain.keys.emplace_back();
         for (int i = 0; i < shape.tokens; ++i)
             head.push_back(i < 2 ? vectorOf(0.3, origin) : vectorOf(i % 17 == 5 ? 3 : 0.8, centre));
@@ -87,10 +87,11 @@ TestLayer TestLayer::random(std::uint64_t seed, const LayerShape& shape) {
     return layer;
 }
 
-TestLayer TestLayer::ofKeys(const std::vector<naive::Vector>& keys) {
+TestLayer TestLayer::ofKeys(const std::vector<naive_policies::Vector>& keys) {
     TestLayer layer;
     layer.plain.keys = {keys};
-    layer.plain.queries = {std::vector<naive::Vector>(keys.size(), naive::Vector(keys.front().size(), 0.0))};
+    layer.plain.queries = {
+        std::vector<naive_policies::Vector>(keys.size(), naive_policies::Vector(keys.front().size(), 0.0))};
     layer.plain.gqaGroupOf = {0};
     layer.refresh();
     return layer;
@@ -162,12 +163,12 @@ PolicyInput PolicyBench::inputOf(const TestLayer& layer, const Checkpoint& check
     return input;
 }
 
-naive::Result runNaive(const std::string& spec, const naive::Layer& layer) {
+naive_policies::Result runNaive(const std::string& spec, const naive_policies::Layer& layer) {
     const PolicySpec parsed = PolicySpec::parse(spec);
-    return naive::run(parsed.policy, optionsOf(parsed.values), layer, parsed.budget.value_or(Budget{}).text());
+    return naive_policies::run(parsed.policy, optionsOf(parsed.values), layer, parsed.budget.value_or(Budget{}).text());
 }
 
-std::string differenceOfQueryHeads(const Selection& selection, const naive::Result& expected) {
+std::string differenceOfQueryHeads(const Selection& selection, const naive_policies::Result& expected) {
     std::size_t found = 0;
     for (const HeadSelection& head : selection.heads)
         for (const QueryHeadSet& own : head.queryHeads) {
@@ -181,7 +182,7 @@ std::string differenceOfQueryHeads(const Selection& selection, const naive::Resu
     return found == expected.queryHeads.size() ? "" : "the number of sets of query heads differs";
 }
 
-std::string difference(const PolicyOutcome& outcome, const naive::Result& expected) {
+std::string difference(const PolicyOutcome& outcome, const naive_policies::Result& expected) {
     if (outcome.selection.heads.size() != expected.kept.size()) return "the number of heads differs";
     if (const std::string wrong = differenceOfQueryHeads(outcome.selection, expected); !wrong.empty()) return wrong;
     for (std::size_t h = 0; h < expected.kept.size(); ++h) {

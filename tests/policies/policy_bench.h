@@ -18,13 +18,13 @@ struct LayerShape {
 /// A layer twice: as the tensors that policies get and as the plain numbers that oracles get.
 struct TestLayer {
     HostTensor keys, values, queries, preRopeKeys;
-    ::naive::Layer plain;
+    naive_policies::Layer plain;
     bool recordSteps = false;
 
     /// Keys crowd around a direction of their head, as real ones do, with a few outliers and sinks of small norm.
     static TestLayer random(std::uint64_t seed, const LayerShape& shape);
     /// One KV head with one query head; rows as given, queries all zero.
-    static TestLayer ofKeys(const std::vector<::naive::Vector>& keys);
+    static TestLayer ofKeys(const std::vector<naive_policies::Vector>& keys);
     /// The tokens and queries before the cut of one layer of a capture.
     static TestLayer ofCapture(const CaptureReader& capture, LayerIndex layer, TokenIndex cut);
     /// Tensors after `plain` was changed by hand.
@@ -50,11 +50,11 @@ private:
 };
 
 /// The oracle for the same text.
-::naive::Result runNaive(const std::string& spec, const ::naive::Layer& layer);
+naive_policies::Result runNaive(const std::string& spec, const naive_policies::Layer& layer);
 
 /// Empty when the engine's lists are the oracle's, else which head differs and how. A list whose decision lies inside
 /// float rounding counts as equal.
-std::string difference(const PolicyOutcome& outcome, const ::naive::Result& expected);
+std::string difference(const PolicyOutcome& outcome, const naive_policies::Result& expected);
 
 /// The kept lists as text: "0-3 7 90-96".
 std::string listText(const std::vector<TokenIndex>& kept);

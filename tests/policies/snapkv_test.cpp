@@ -26,12 +26,12 @@ std::vector<TokenIndex> range(TokenIndex begin, TokenIndex end) {
 
 // Two query heads of one KV head; the last query of head q attends almost only to the tokens in `targets[q]`.
 TestLayer pointedLayer(int tokens, const std::vector<std::vector<int>>& targets) {
-    TestLayer layer = TestLayer::ofKeys(
-        std::vector<naive::Vector>(static_cast<std::size_t>(tokens), naive::Vector(targets.size(), 0.0)));
+    TestLayer layer = TestLayer::ofKeys(std::vector<naive_policies::Vector>(
+        static_cast<std::size_t>(tokens), naive_policies::Vector(targets.size(), 0.0)));
     layer.plain.queries.clear();
     layer.plain.gqaGroupOf.clear();
     for (std::size_t q = 0; q < targets.size(); ++q) {
-        naive::Vector direction(targets.size(), 0.0);
+        naive_policies::Vector direction(targets.size(), 0.0);
         direction[q] = 10;
         layer.plain.queries.emplace_back(static_cast<std::size_t>(tokens), direction);
         layer.plain.gqaGroupOf.push_back(0);

@@ -35,7 +35,7 @@ double chiSquare(const std::vector<double>& counts, const std::vector<double>& e
     return sum;
 }
 
-TestLayer layerOf(const std::vector<::naive::Vector>& keys, const std::vector<float>& values) {
+TestLayer layerOf(const std::vector<naive_policies::Vector>& keys, const std::vector<float>& values) {
     TestLayer layer = TestLayer::ofKeys(keys);
     layer.values = {{1, static_cast<std::int64_t>(values.size()), 1}, values};
     return layer;
@@ -215,7 +215,7 @@ private slots:
 
     // (d) each slot of a cluster is uniform over its members.
     void clusterSlotsAreUniform() {
-        std::vector<::naive::Vector> keys;
+        std::vector<naive_policies::Vector> keys;
         for (int i = 0; i < 12; ++i)
             keys.push_back({i % 2 ? 100.0 : 0.01 * i}); // every second token in the first cluster: 6 members each
         const TestLayer layer = layerOf(keys, std::vector<float>(12, 1));
@@ -234,7 +234,7 @@ private slots:
 
     // (d) each slot of M holds token i with probability |v_i|^2/mu; two slots are independent.
     void valueSlotsFollowTheSquaredNorm() {
-        const TestLayer layer = layerOf(std::vector<::naive::Vector>(8, {0.0}), {0, 1, -2, 1, 0.5, 3, 1, -1});
+        const TestLayer layer = layerOf(std::vector<naive_policies::Vector>(8, {0.0}), {0, 1, -2, 1, 0.5, 3, 1, -1});
         constexpr int runs = 6000;
         std::vector<double> counts(8, 0), expected(8, 0);
         double both = 0, share = 0;
@@ -353,7 +353,7 @@ private slots:
 
     // S10, n = 1, budget below r, budget = n.
     void kCenterDegenerates() {
-        const TestLayer equal = layerOf(std::vector<::naive::Vector>(10, {1.0}), std::vector<float>(10, 1));
+        const TestLayer equal = layerOf(std::vector<naive_policies::Vector>(10, {1.0}), std::vector<float>(10, 1));
         const auto kept = [&](const std::string& spec, std::int64_t count) {
             return asInts(m_bench.select(spec, equal, count).heads[0].kept);
         };

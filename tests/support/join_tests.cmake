@@ -1,0 +1,21 @@
+# Writes OUT, a source that includes the TESTS (a list with commas): all of their headers first, then each test in a
+# namespace of its own, so that names of one test do not meet those of another.
+string(REPLACE "," ";" TESTS "${TESTS}")
+# The last three are what the output of moc includes.
+set(headers "#include <QtTest>" "#include <memory>" "#include <QtCore/qbytearray.h>" "#include <QtCore/qmetatype.h>")
+set(bodies)
+foreach(test ${TESTS})
+  file(STRINGS ${test} lines REGEX "^#include ")
+  foreach(line ${lines})
+    if(NOT line MATCHES [[\.moc"]])
+      string(REGEX REPLACE " *//.*" "" line "${line}")
+      list(APPEND headers "${line}")
+    endif()
+  endforeach()
+  file(RELATIVE_PATH path ${ROOT} ${test})
+  get_filename_component(name ${test} NAME_WE)
+  string(APPEND bodies "\nnamespace of_${name} {\n#include \"${path}\"\n}\n")
+endforeach()
+list(REMOVE_DUPLICATES headers)
+list(JOIN headers "\n" headers)
+file(WRITE ${OUT} "${headers}\n${bodies}")
