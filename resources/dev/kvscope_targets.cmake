@@ -91,10 +91,10 @@ function(kvscope_tests prefix)
   endif()
 endfunction()
 
-# Parsing <QtTest> is two thirds of a test's compile time; full optimisation would be a sixth.
+# GCC takes an eighth less time for tests with -Og than with -O1.
 set(KVSCOPE_TEST_HEADERS <QtTest> <algorithm> <array> <cmath> <functional> <map> <memory> <optional> <string> <vector>)
 function(kvscope_compile_test name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
   target_precompile_headers(${name} ${ARGN})
 endfunction()
 

@@ -26,10 +26,9 @@ install_environment() {
     [ -z "$(find "$home" -maxdepth 1 -name unavailable -mmin -60)" ] || return 1
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || return 1
     echo "Installing the Python test environment into $home"
-    rm -rf "$home/venv" "$home/oldest"
+    rm -rf "$home/venv"
     python3 -m venv "$home/venv" &&
         timeout 900 "$home/venv/bin/pip" install -q --disable-pip-version-check -r "$tools/requirements-test.txt" &&
-        timeout 200 "$home/venv/bin/pip" install -q --disable-pip-version-check --target "$home/oldest" -r "$tools/requirements-oldest.txt" &&
         touch "$home/whole" && return 0
     touch "$home/unavailable"
     return 1
@@ -51,6 +50,17 @@ if [ "$part" = reference ]; then
     [ -e "$home/reference/whole" ] || [ "${KVSCOPE_REFERENCE:-}" = install ] ||
         skip "kvpress 0.5.5 is not installed; KVSCOPE_REFERENCE=install resources/dev/python_tests.sh reference does it"
     install_reference 9>"$home/lock" >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-reference.txt (log: $home/log)"
+fi
+
+install_oldest() {
+    flock 9
+    [ ! -e "$home/oldest/whole" ] || return 0
+    rm -rf "$home/oldest"
+    timeout 200 "$home/venv/bin/pip" install -q --disable-pip-version-check --target "$home/oldest" -r "$tools/requirements-oldest.txt" &&
+        touch "$home/oldest/whole"
+}
+if [ "$part" = oldest ] || [ "$part" = all ]; then
+    install_oldest 9>"$home/lock" >>"$home/log" 2>&1 || skip "pip cannot install resources/python/requirements-oldest.txt (log: $home/log)"
 fi
 
 cd "$tools"
