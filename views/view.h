@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/capture/capture.h"
-#include "core/run/run.h"
+#include "core/capture/cut.h"
 #include "views/pane_name.h"
 #include "views/scene/scene.h"
 #include "views/scene/text_service.h"
@@ -18,6 +18,7 @@
 namespace kvscope {
 
 class ColourScale; // views/common/colour_scale.h
+struct RunResult;  // core/run/run.h
 struct ValueRange; // views/common/value_range.h
 
 /// One policy pane as a view sees it.

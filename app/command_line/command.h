@@ -16,6 +16,8 @@ class Option;
 
 namespace kvscope {
 
+struct CaptureInfo;
+
 /// Shared state of a running subcommand: the stop token of Ctrl+C, the progress bar, the command line as typed.
 class CommandContext {
 public:

@@ -4,6 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/policies/step_log.h"
 #include "core/run/record_results.h"
 #include "core/run/run_grid.h"
 

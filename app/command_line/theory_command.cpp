@@ -3,6 +3,7 @@
 #include "app/command_line/command.h"
 #include "app/command_line/table_rows.h"
 #include "core/capture/open_capture.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/stored_rows.h"
 #include "core/studies/theory_table.h"

@@ -2,6 +2,7 @@
 #include "app/lessons/lesson_asked.h"
 
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 
 #include <fmt/format.h>
 

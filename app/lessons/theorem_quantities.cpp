@@ -4,6 +4,7 @@
 
 #include "core/calibration/calibration.h"
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_errors.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"

@@ -1,6 +1,7 @@
 // Results as numpy arrays. An array that views memory of the program holds a reference to what owns it.
 #include "app/python/result_arrays.h"
 
+#include "core/capture/capture.h"
 #include "core/run/head_means.h"
 
 #include <fmt/format.h>

@@ -8,6 +8,9 @@
 
 namespace kvscope {
 
+class LayerRunner;
+class RandomSource;
+
 /// A session's panes on its open capture, computed, as views see them, without any view's data. An Error of a pane that
 /// the figure leaves out is kept with the pane, as in the window. `random`: in place of the generator. Throws Error or
 /// Cancelled.

@@ -9,6 +9,8 @@
 
 namespace kvscope {
 
+class LayerRunner;
+
 struct ReportOptions {
     std::vector<std::string> views; ///< ids; empty: all views that have something to show
     std::string command;            ///< the command that regenerates the page; empty: not stated

@@ -1,6 +1,8 @@
 // Words and hits are found in the bytes of the text, because both may span tokens.
 #include "app/study/prompt_text.h"
 
+#include "core/run/run.h"
+
 #include <algorithm>
 #include <cctype>
 

@@ -2,6 +2,7 @@
 #include "app/study/session_requests.h"
 
 #include "core/base/error.h"
+#include "core/base/random_source.h"
 #include "core/run/record_results.h"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 
 #include "app/live/live_context.h"
 #include "app/study/session.h"
+#include "core/base/checkpoint.h"
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 // A key per request says everything that determines a result: while it stays the same, nothing is computed again.
 #include "app/workbench/pane_jobs.h"
 
+#include "core/metrics/fidelity.h"
 #include "core/run/choice.h"
 
 #include <algorithm>

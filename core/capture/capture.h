@@ -1,8 +1,7 @@
 #pragma once
 
-#include "core/base/checkpoint.h"
+#include "core/base/host_tensor.h"
 #include "core/base/index.h"
-#include "core/base/row_source.h"
 
 #include <array>
 #include <cstdint>
@@ -14,6 +13,9 @@
 #include <vector>
 
 namespace kvscope {
+
+class Checkpoint; // core/base/checkpoint.h
+class RowSource;  // core/base/row_source.h
 
 enum class SegmentKind { System = 0, Context = 1, Needle = 2, Question = 3, Answer = 4 };
 

@@ -5,6 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/json/json_text.h"
+#include "core/base/row_source.h"
 #include "core/capture/capture_hash.h"
 #include "core/capture/capture_metadata.h"
 #include "core/capture/h5_writer.h"

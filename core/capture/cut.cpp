@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
+#include "core/capture/capture.h"
 
 #include <algorithm>
 #include <charconv>

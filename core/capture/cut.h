@@ -1,10 +1,12 @@
 #pragma once
 
-#include "core/capture/capture.h"
+#include "core/base/index.h"
 
 #include <string>
 
 namespace kvscope {
+
+class CaptureReader; // core/capture/capture.h
 
 /// The position that divides the prompt: a policy sees the tokens before it, the queries after it evaluate. As typed:
 /// "default", "segment:context", "segment:question", "last:256", "995" or "none".

@@ -2,6 +2,7 @@
 #include "core/capture/open_capture.h"
 
 #include "core/base/error.h"
+#include "core/base/row_source.h"
 #include "core/base/spare_memory.h"
 #include "core/capture/capture_hash.h"
 #include "core/capture/capture_metadata.h"

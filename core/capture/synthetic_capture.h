@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/row_source.h"
 #include "core/capture/capture.h"
 #include "core/capture/synthetic_spec.h"
 

@@ -7,6 +7,8 @@
 
 namespace kvscope {
 
+struct TokenTable; // core/capture/capture.h
+
 /// The extension says the form: .json, .csv, .h5. Writes are atomic (a temporary file, renamed). Throws Error.
 /// JSON: an object, one line per head. CSV: "# key: value" lines, then one row per kept token: layer, kv_head,
 /// position, rank, score, weight, token_id, token_text (and denominator_weight where it differs from weight;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/policies/block_step.h"
 #include "core/policies/policy_input.h"
 #include "core/policies/selection.h"
 
@@ -9,14 +10,6 @@
 #include <vector>
 
 namespace kvscope {
-
-/// One eviction of block processing, for the step log and teaching.
-struct BlockStep {
-    TokenIndex end = 0;                           ///< tokens seen
-    std::int64_t cached = 0;                      ///< rows before the eviction (cache + block)
-    std::vector<std::vector<TokenIndex>> evicted; ///< [Hkv] ascending tokens evicted in this step
-    float margin = 0;
-};
 
 struct PolicyOutcome {
     Selection selection;

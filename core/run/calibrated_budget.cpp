@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/number_text.h"
 #include "core/metrics/averages.h"
+#include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_needs.h"

@@ -1,6 +1,7 @@
 // Errors are measured per query head; panes, lists and curves show KV heads, for which policies choose.
 #include "core/run/head_means.h"
 
+#include "core/capture/capture.h"
 #include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/run/record_results.h"

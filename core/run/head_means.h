@@ -7,6 +7,8 @@
 
 namespace kvscope {
 
+struct LayerInfo; // core/capture/capture.h
+
 /// Mean of numbers [Hq] over the query heads of this KV head, or over all heads. NaN are left out; NaN if nothing
 /// remains.
 double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& layer, std::optional<KvHeadIndex> head);

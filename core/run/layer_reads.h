@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/capture/capture.h"
 #include "core/run/run.h"
 
 #include <cstdint>

@@ -1,9 +1,8 @@
 #pragma once
 
-#include "core/capture/capture.h"
+#include "core/base/host_tensor.h"
 #include "core/capture/cut.h"
-#include "core/metrics/fidelity.h"
-#include "core/policies/policy_outcome.h"
+#include "core/policies/block_step.h"
 #include "core/policies/policy_spec.h"
 
 #include <functional>
@@ -14,12 +13,18 @@
 
 namespace kvscope {
 
+class CaptureReader;
+class Checkpoint;
 class Engine;
-struct MeasureValues;
-
-/// A selection read from a file; it runs in place of a policy.
-struct RecordedSelection;
+class RandomSource;
 class StageCache;
+class Tensor;
+enum class TensorRole;
+struct Fidelity;
+struct MeasureValues;
+struct RecordedSelection; // read from a file; it runs in place of a policy
+struct StepLog;
+struct WeightedSet;
 
 /// Everything that determines a result. The unit of work is a layer with all its heads.
 struct RunRequest {
@@ -98,33 +103,6 @@ std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<co
 /// Bytes of the keys and values stored by all KV heads, at the capture's element width. Duplicates count, also those of
 /// query heads with sets of their own. A token that is only in the denominator's sample stores no value.
 std::uint64_t storedBytes(const RunResult& result);
-
-/// The decision of one query head that chooses for itself; fields as in TokenDecision.
-struct QueryHeadDecision {
-    std::int32_t queryHead = 0;
-    bool kept = false;
-    std::int64_t rank = 0;
-    double score = 0, margin = 0; ///< NaN where the scores of query heads are unknown (recorded lists)
-};
-
-/// Why a token is kept or evicted. Where query heads choose for themselves, a token is kept if any of them keeps it,
-/// score and rank are the group's, and the margin is the largest of the query heads'.
-struct TokenDecision {
-    bool kept = false, isProtected = false, scored = false;
-    std::int64_t rank = 0; ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
-    double score = 0;      ///< NaN when not scored
-    /// Kept by score: score minus the best evicted score (+infinity when protected or nothing was evicted). Evicted:
-    /// score minus the worst score kept without protection (-infinity when all kept tokens are protected). NaN when not
-    /// scored, as for a token that was evicted in an earlier block.
-    double margin = 0;
-    /// Smallest budget in tokens that keeps the token, with the policy's protection at that budget; 0 when unknown
-    /// (block processing, recorded lists) or when the policy uses no budget.
-    std::int64_t flipBudget = 0;
-    std::vector<std::pair<std::string, double>> parts; ///< named terms of the score
-    std::vector<QueryHeadDecision> queryHeads;         ///< of the group, where they choose for themselves; else empty
-};
-/// `token` must lie before the cut.
-TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
 
 /// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached
 /// separately, each keyed by everything that determines it, within a memory budget (LRU); concurrent requests for one

@@ -1,6 +1,7 @@
 // The rows that a policy says it stores, or the number of kept tokens if it says nothing.
 #include "core/run/stored_rows.h"
 
+#include "core/capture/capture.h"
 #include "core/metrics/fidelity.h"
 #include "core/run/record_results.h"
 

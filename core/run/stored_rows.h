@@ -7,6 +7,8 @@
 
 namespace kvscope {
 
+struct CaptureInfo; // core/capture/capture.h
+
 /// Rows of the cache that a KV head stores. Duplicates count, also those of query heads with sets of their own; a token
 /// that is only in the denominator's sample stores no value.
 struct StoredRows {

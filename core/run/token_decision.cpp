@@ -2,6 +2,7 @@
 // budget that keeps it.
 #include "core/run/token_decision.h"
 
+#include "core/capture/capture.h"
 #include "core/lists/selection_file.h"
 #include "core/policies/common/choice_kind.h"
 #include "core/policies/common_parameters.h"

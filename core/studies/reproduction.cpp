@@ -7,6 +7,7 @@
 #include "core/base/json/json_text.h"
 #include "core/base/nearest_name.h"
 #include "core/base/number_text.h"
+#include "core/capture/capture.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "core/studies/reproduction_series.h"

@@ -2,6 +2,7 @@
 // measure) and to an x, and a point is the mean of its samples.
 #include "core/studies/reproduction_series.h"
 
+#include "core/capture/capture.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"

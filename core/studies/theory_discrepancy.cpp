@@ -1,5 +1,6 @@
 // The quantity of BalanceKV's Theorem 3.3 for the evaluation queries: how far apart a walk's two groups are in the sum
 // that each query takes. Exponents are shifted by their largest possible value, so that nothing overflows.
+#include "core/capture/capture.h"
 #include "core/engine/engine.h"
 #include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_log.h"

@@ -1,6 +1,6 @@
 // A canvas looks as the figure does, though texts, images, small circles and crowds of marks come from pictures that it
 // keeps. The environment chooses who paints: QPainter, or OpenGL with KVSCOPE_OPENGL=1 (CMakeLists.txt).
-#include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QtTest>
 
 #include "app/export/painter_scene.h"
 #include "app/text/qt_text_service.h"

@@ -1,5 +1,5 @@
 // Where there is no OpenGL, QPainter paints the canvas.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/canvas_widget.h"

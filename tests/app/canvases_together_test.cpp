@@ -1,6 +1,6 @@
 // The canvases of a window draw one after the other before the first is read: one is painted while the next scene is
 // built.
-#include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QtTest>
 
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/canvas_widget.h"

@@ -1,6 +1,6 @@
 // Two captures in one session: what both share and what each has of its own, and that the difference is that of the
 // results of either capture alone.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/study/compared_capture.h"
 #include "app/window/widgets/notice_strip.h"
@@ -10,6 +10,7 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
+#include "core/metrics/fidelity.h"
 #include "tests/app/manual_workbench.h"
 #include "tests/app/program.h"
 #include "tests/support/error_message.h"

@@ -10,6 +10,7 @@
 #include "app/window/widgets/value_slider.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/engine/score_arithmetic.h"
 #include "tests/support/cpu_runner.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

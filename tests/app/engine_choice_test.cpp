@@ -1,6 +1,6 @@
 // Another engine in the middle of a session: what is shown is computed again, pictures stay until then, and an engine
 // that cannot be had leaves everything as it was and says so in one line.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/window/actions/engine_controller.h"
 #include "app/window/panels/status_line.h"

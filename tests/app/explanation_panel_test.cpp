@@ -1,5 +1,5 @@
 // What a policy does, in a panel of any width: formulas are broken where a reader would break them, and nowhere else.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/window/panels/explanation_panel.h"
 #include "app/workbench/step_driver.h"

@@ -1,7 +1,8 @@
 // Handouts of lessons: what is on the pages is read from the PDF by a program of others.
-#include <QtTest> // first: moc cannot read the concepts of the standard library
+#include <QtTest>
 
 #include "app/report/handout.h"
+#include "core/base/row_source.h"
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

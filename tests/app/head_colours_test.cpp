@@ -1,5 +1,5 @@
 // The colours of the head picker and the numbers under them, without a window.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/window/panels/head_picker.h"
 #include "tests/support/test_program.h"

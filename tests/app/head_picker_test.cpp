@@ -1,5 +1,5 @@
 // The head picker: cells are layers down and KV heads across, by mouse and by keyboard, and say what is known of them.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/window/panels/head_picker.h"
 #include "core/metrics/measure_values.h"

@@ -1,5 +1,5 @@
 // No option is passed over in silence: what decides nothing is refused, and a default that is typed is still an order.
-#include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QtTest>
 
 #include "app/study/session_file.h"
 #include "core/capture/open_capture.h"

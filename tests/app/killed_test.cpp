@@ -1,6 +1,6 @@
 // kill -9 at random moments: a file is the old one or the new one, whole, and what lay beside it is gone after the next
 // writing. KVSCOPE_KILLS sets how many moments (the long tests: 200 of each kind), KVSCOPE_SEED which.
-#include <QtTest> // first: moc cannot read the concepts of the standard library
+#include <QtTest>
 
 #include "app/study/session_file.h"
 #include "tests/app/program.h"

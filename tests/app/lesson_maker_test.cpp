@@ -1,5 +1,5 @@
 // A lesson made of a session by clicks opens as any other, with every stop as it was taken.
-#include <QtTest> // first: moc cannot read the concepts of the standard library
+#include <QtTest>
 
 #include "app/lessons/lesson.h"
 #include "app/lessons/lesson_quantities.h"

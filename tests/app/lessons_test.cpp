@@ -13,6 +13,8 @@
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
+#include "core/base/row_source.h"
+#include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/app/open_lesson.h"

@@ -4,6 +4,8 @@
 #include "app/study/answer_attention.h"
 #include "app/study/loss_curves.h"
 #include "app/study/session_file.h"
+#include "core/base/row_source.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/head_means.h"
 #include "tests/app/live_bench.h"
 #include "tests/support/test_program.h"

@@ -1,10 +1,11 @@
 // A session file says everything the session says, survives what it does not understand, and never half-exists.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/live/live_context.h"
 #include "app/study/compared_capture.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
+#include "core/base/row_source.h"
 #include "tests/app/session_fixture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/source_dir.h"

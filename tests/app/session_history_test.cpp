@@ -1,5 +1,5 @@
 // Undo is a list of sessions: what it must keep is identity, merging of drags, and the look of the picture.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/study/session_history.h"
 #include "tests/app/session_fixture.h"

@@ -1,5 +1,5 @@
 // Lessons, step player and the two layouts that need them, with real events sent to the whole window.
-#include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QTest>
 
 #include "app/study/session_file.h"
 #include "app/window/actions/window_actions.h"

@@ -1,5 +1,5 @@
 // Pictures of text runs: kept while they are drawn, however much memory they take.
-#include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+#include <QtTest>
 
 #include "app/export/text_pictures.h"
 #include "tests/support/test_program.h"

@@ -1,5 +1,6 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
 #include "core/capture/synthetic_capture.h"
+#include "core/metrics/fidelity.h"
 #include "tests/app/manual_workbench.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"

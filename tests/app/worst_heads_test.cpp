@@ -3,6 +3,7 @@
 
 #include "app/window/panels/worst_heads.h"
 #include "app/window/style/number_text.h"
+#include "core/metrics/fidelity.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/head_grid/head_grid_data.h"

@@ -2,6 +2,7 @@
 // drag is what a slider does while it moves: everything but the choice comes from the cache.
 #include "core/engine/engine.h"
 #include "core/run/run.h"
+#include "core/run/token_decision.h"
 #include "tests/support/random_capture.h"
 
 #include <benchmark/benchmark.h>

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
+#include "core/metrics/fidelity.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"

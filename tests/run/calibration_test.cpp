@@ -7,6 +7,7 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/record_results.h"
 #include "core/studies/sweep.h"

@@ -1,6 +1,8 @@
 // The runner: what is cached, what a policy may see, which queries evaluate, and that nothing depends on threads.
+#include "core/metrics/fidelity.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
+#include "core/run/token_decision.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"

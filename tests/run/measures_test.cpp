@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/metrics/measures.h"
 #include "core/metrics/statistics.h"
+#include "core/policies/policy_input.h"
 #include "tests/run/measures_fixture.h"
 #include "tests/support/test_program.h"
 

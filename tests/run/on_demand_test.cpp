@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "tests/support/random_capture.h"

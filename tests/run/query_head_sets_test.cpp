@@ -5,6 +5,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/run/record_results.h"
+#include "core/run/token_decision.h"
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 #include "core/studies/reproduction.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/run_request.h"

@@ -1,5 +1,6 @@
 // The sweep: which rows come, in which order, what they hold, and what is refused before anything runs.
 #include "core/base/error.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/run_grid.h"
 #include "core/run/stored_rows.h"
 #include "core/studies/sweep.h"

@@ -1,4 +1,5 @@
 // What the table of theorems says about KeyDiff and Compactor, against plain loops over queries and keys.
+#include "core/base/random_source.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/studies/theory_table.h"
 #include "tests/support/error_message.h"

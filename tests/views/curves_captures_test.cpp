@@ -1,6 +1,7 @@
 // Budget curves over several captures: each prompt's own runs, their mean and its interval, against sums made here.
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
+#include "core/metrics/fidelity.h"
 #include "tests/support/error_message.h"
 #include "tests/support/run_request.h"
 #include "tests/support/scene_checks.h"

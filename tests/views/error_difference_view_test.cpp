@@ -1,6 +1,7 @@
 // Error per query: differences against the results, the winner's colour on its side of zero, and the sentence.
 #include "app/export/scene_export.h"
 #include "core/base/error.h"
+#include "core/metrics/fidelity.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"

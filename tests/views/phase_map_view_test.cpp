@@ -2,6 +2,7 @@
 // picture.
 #include "app/export/scene_export.h"
 #include "app/study/makers/phase_axis.h"
+#include "core/metrics/fidelity.h"
 #include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"

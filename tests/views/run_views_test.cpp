@@ -1,6 +1,7 @@
 // The views that read results and runs (token profile, curves, layer x head grid, block timeline) on the sample: their
 // numbers against the results themselves, their words, their layout at every size.
 #include "app/text/qt_text_service.h"
+#include "core/metrics/fidelity.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"

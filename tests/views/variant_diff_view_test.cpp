@@ -2,6 +2,7 @@
 #include "app/export/scene_export.h"
 #include "app/study/makers/variant_diff_maker.h"
 #include "core/base/error.h"
+#include "core/metrics/fidelity.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"

@@ -1,4 +1,5 @@
 // The numbers of the picture, under the pointer and as a table; the minimap; the parts that are not computed yet.
+#include "core/run/token_decision.h"
 #include "views/attention_map/map_picture.h"
 
 #include <fmt/format.h>

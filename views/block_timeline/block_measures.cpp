@@ -2,6 +2,7 @@
 // the block size.
 #include "views/block_timeline/block_measures.h"
 
+#include "core/run/run.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"

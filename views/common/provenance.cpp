@@ -1,4 +1,5 @@
 // What an exported figure says of its origin: layer and head, cut, and how the panes' results came about.
+#include "core/run/run.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 

@@ -1,5 +1,7 @@
 // Two panes query by query: where one is better than the other, in the winner's colour.
+#include "core/metrics/fidelity.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/run/run.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
 #include "views/common/value_range.h"

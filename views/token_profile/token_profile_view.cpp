@@ -1,5 +1,6 @@
 // The score of every token along the prompt, with the line that a token must clear to stay.
 #include "core/parameters/parameter_rows.h"
+#include "core/run/run.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"

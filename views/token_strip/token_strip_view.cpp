@@ -1,5 +1,6 @@
 // The prompt as text. Only visible lines become drawables, so that 100,000 tokens scroll fast.
 #include "core/parameters/parameter_rows.h"
+#include "core/run/run.h"
 #include "views/common/chart.h"
 #include "views/common/view_options.h"
 #include "views/token_strip/strip_picture.h"

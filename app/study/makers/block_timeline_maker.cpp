@@ -3,6 +3,7 @@
 #include "app/study/makers/view_data_maker.h"
 
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
 #include "views/block_timeline/block_timeline_data.h"

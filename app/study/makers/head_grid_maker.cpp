@@ -6,10 +6,12 @@
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/metrics/fidelity.h"
 #include "core/metrics/statistics.h"
 #include "core/run/head_means.h"
 #include "core/run/record_results.h"
 #include "core/run/run_grid.h"
+#include "core/run/token_decision.h"
 #include "views/common/measure_options.h"
 #include "views/head_grid/head_grid_data.h"
 

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/policies/policy_input.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

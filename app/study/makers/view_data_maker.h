@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/study/pane_request.h"
+#include "core/engine/tensor.h"
 #include "core/parameters/parameters.h"
 #include "views/view.h"
 

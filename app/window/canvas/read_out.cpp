@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "core/run/token_decision.h"
 #include "views/common/view_facts.h"
 
 #include <QGridLayout>

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <QWidget> // before the standard library, whose concepts moc cannot read
+
 #include "app/study/answer_attention.h"
 #include "app/workbench/live_answer_jobs.h"
-
-#include <QWidget>
 
 #include <memory>
 #include <optional>

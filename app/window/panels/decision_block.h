@@ -2,6 +2,7 @@
 
 #include "app/window/panels/fact_grid.h"
 #include "app/workbench/workbench.h"
+#include "core/run/token_decision.h"
 
 class QLabel;
 class QPushButton;

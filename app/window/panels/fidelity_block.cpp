@@ -7,6 +7,7 @@
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/head_means.h"
 #include "core/run/stored_rows.h"

@@ -90,10 +90,15 @@ struct Rows {
 
 using Work = std::function<HostTensor(const Engine&, const Rows&)>;
 
-HostTensor causalSums(const Engine& e, const Rows& r, std::int64_t n, std::int64_t w) {
+AttentionRule attentionRule() {
     AttentionRule rule{1 / std::sqrt(double(kWidth)), 0, 0, {}};
     for (std::int32_t h = 0; h < kQueryHeads; ++h) rule.gqaGroupOf.push_back(h / 4);
-    return e.attentionColumnSums({e.rows(r.queries, n - w, n), e.rows(r.keys, 0, n), TokenIndex(n - w), {}, rule}, {});
+    return rule;
+}
+
+HostTensor causalSums(const Engine& e, const Rows& r, std::int64_t n, std::int64_t w) {
+    return e.attentionColumnSums(
+        {e.rows(r.queries, n - w, n), e.rows(r.keys, 0, n), TokenIndex(n - w), {}, attentionRule()}, {});
 }
 
 /// As kvpress: centred keys, a ridge, a sketch of its own for each head. The peer draws another sketch; only sums of
@@ -151,9 +156,7 @@ std::vector<std::pair<std::string, Work>> works() {
             {"h2o-4k", [](const Engine& e, const Rows& r) { return causalSums(e, r, kH2oTokens, kH2oTokens); }},
             {"chunks-256",
              [](const Engine& e, const Rows& r) {
-                 AttentionChunksInput in{r.queries, r.keys, {1 / std::sqrt(double(kWidth)), 0, 0, {}}};
-                 for (std::int32_t h = 0; h < kQueryHeads; ++h) in.rule.gqaGroupOf.push_back(h / 4);
-                 return e.attentionChunkSums(in, {});
+                 return e.attentionChunkSums({r.queries, r.keys, attentionRule()}, {});
              }},
             {"leverage-64", [](const Engine& e, const Rows& r) { return leverage(e, r.keys); }},
             {"balance-256", balance}};
