@@ -2,6 +2,7 @@
 
 #include "core/run/random_files.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 

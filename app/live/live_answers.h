@@ -3,6 +3,7 @@
 #include "app/live/live_capture.h"
 #include "core/policies/selection.h"
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>

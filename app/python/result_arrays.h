@@ -5,7 +5,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace kvscope {

@@ -4,6 +4,7 @@
 #include "core/base/host_tensor.h"
 #include "core/run/run.h"
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>

@@ -4,6 +4,7 @@
 #include "core/run/run.h"
 #include "views/pane_name.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>

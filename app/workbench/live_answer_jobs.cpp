@@ -229,7 +229,7 @@ void LiveAnswerJobs::submitRound(Part part) {
 void LiveAnswerJobs::deliver(const Part& part, bool isWhole) {
     const Keys wanted = wantedKeys();
     for (auto [place, made] : part) {
-        const auto isOf = [&](std::size_t at) { return at < wanted.size() && wanted[at] == made.key; };
+        const auto isOf = [&, &key = made.key](std::size_t at) { return at < wanted.size() && wanted[at] == key; };
         if (const auto at = std::ranges::find(wanted, made.key); !isOf(place) && at != wanted.end())
             place = static_cast<std::size_t>(at - wanted.begin()); // the pane has moved
         if (place >= m_rows.size() || (!isOf(place) && !m_rows[place].isOutdated)) continue;

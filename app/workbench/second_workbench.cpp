@@ -15,7 +15,7 @@ SecondWorkbench::SecondWorkbench(Workbench& first, Scheduler::Executor executor,
     connect(this, &Workbench::failed, &first, &Workbench::failed);
     for (auto [from, to] : {std::pair<Workbench*, Workbench*>{this, &first}, {&first, this}}) {
         connect(from, &Workbench::dataChanged, to, &Workbench::besideChanged);
-        connect(from, &Workbench::panesChanged, to, [to] { emit to->besideChanged({}); });
+        connect(from, &Workbench::panesChanged, to, [other = to] { emit other->besideChanged({}); });
     }
     follow();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/checkpoint.h"
 #include "core/base/host_tensor.h"
 #include "core/base/index.h"
 
@@ -14,8 +15,7 @@
 
 namespace kvscope {
 
-class Checkpoint; // core/base/checkpoint.h
-class RowSource;  // core/base/row_source.h
+class RowSource; // core/base/row_source.h
 
 enum class SegmentKind { System = 0, Context = 1, Needle = 2, Question = 3, Answer = 4 };
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <limits>
 #include <optional>
 
 namespace kvscope {

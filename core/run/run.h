@@ -1,10 +1,12 @@
 #pragma once
 
+#include "core/base/checkpoint.h"
 #include "core/base/host_tensor.h"
 #include "core/capture/cut.h"
 #include "core/policies/block_step.h"
 #include "core/policies/policy_spec.h"
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,7 +16,6 @@
 namespace kvscope {
 
 class CaptureReader;
-class Checkpoint;
 class Engine;
 class RandomSource;
 class StageCache;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/run/run.h"
 
+#include <cstddef>
 #include <optional>
 #include <span>
 

@@ -12,6 +12,8 @@
 #include "tests/support/test_program.h"
 
 #include <cmath>
+#include <cstddef>
+#include <functional>
 #include <numeric>
 #include <random>
 

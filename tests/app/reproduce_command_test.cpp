@@ -55,3 +55,5 @@ private slots:
 
 KVSCOPE_CORE_TEST(ReproduceCommandTest)
 #include "reproduce_command_test.moc"
+
+#include <cstddef>

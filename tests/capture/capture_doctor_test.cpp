@@ -7,6 +7,7 @@
 #include <QtTest>
 
 #include <algorithm>
+#include <cstddef>
 
 using namespace kvscope;
 

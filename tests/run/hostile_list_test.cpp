@@ -8,6 +8,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include <cstddef>
 #include <fstream>
 #include <numeric>
 

@@ -11,6 +11,7 @@
 #include <QtTest>
 
 #include <cmath>
+#include <cstddef>
 #include <random>
 #include <set>
 

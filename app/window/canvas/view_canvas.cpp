@@ -156,7 +156,7 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     Scene scene = m_isCovered ? emptyScene("Predict first: the lesson asks what this picture shows", viewport)
                               : m_view.buildScene(shown.input, shown.options, viewport);
     scene.height = height;
-    m_pictured = std::make_unique<Pictured>(shown.input, shown.options, viewport.range, viewport.top);
+    m_pictured = std::make_unique<Pictured>(Pictured{shown.input, shown.options, viewport.range, viewport.top});
     return scene;
 }
 
@@ -246,7 +246,7 @@ void ViewCanvas::invalidateChanged() {
     if (!isVisible() || !m_pictured) return invalidate();
     DrawnView shown = drawn();
     const Viewport at = viewport();
-    auto now = std::make_unique<Pictured>(std::move(shown.input), std::move(shown.options), at.range, at.top);
+    auto now = std::make_unique<Pictured>(Pictured{std::move(shown.input), std::move(shown.options), at.range, at.top});
     if (!m_pictured->isOf(m_view, *now)) {
         m_canvas->invalidate();
         m_pictured = std::move(now); // further signals of the same change find no difference

@@ -118,7 +118,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Open | QDialogButtonBox::Cancel, this);
     buttons->setObjectName("fromTextButtons");
     m_grid->addWidget(buttons, m_grid->rowCount(), 0, 1, 3);
-    connect(buttons, &QDialogButtonBox::accepted, this, &FromTextDialog::open);
+    connect(buttons, &QDialogButtonBox::accepted, this, &FromTextDialog::openContext);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     fill(first);
     connect(m_model, &QComboBox::currentTextChanged, this, [this](const QString& model) {
@@ -346,7 +346,7 @@ QString FromTextDialog::cutText(const Found& found) const {
     return text + ".";
 }
 
-void FromTextDialog::open() {
+void FromTextDialog::openContext() {
     const live::LiveDescription made = description();
     const auto lacks = [&](bool isMissing, QLabel* label, QWidget* field, const QString& text) {
         if (!isMissing) return false;

@@ -49,7 +49,7 @@ private:
     void say(QLabel* label, const QString& text, bool isWrong = false);
     QString needs(const Found& found) const;
     QString cutText(const Found& found) const;
-    void open();
+    void openContext();
 
     Workbench& m_workbench;
     std::shared_ptr<Worker> m_worker;

@@ -80,8 +80,9 @@ void ThumbnailSheet::present() {
 std::vector<ViewThumbnail*> ThumbnailSheet::shown() const {
     std::vector<ViewThumbnail*> cards;
     for (const auto& [heading, group] : m_groups)
-        std::ranges::copy_if(group, std::back_inserter(cards),
-                             [&](const ViewThumbnail* card) { return card->matches(m_search->text(), heading); });
+        std::ranges::copy_if(group, std::back_inserter(cards), [&, &title = heading](const ViewThumbnail* card) {
+            return card->matches(m_search->text(), title);
+        });
     return cards;
 }
 

@@ -2,6 +2,7 @@
 
 #include "app/workbench/clock.h"
 
+#include <QEvent>
 #include <QPointer>
 #include <QString>
 #include <QWidget>
