@@ -11,6 +11,7 @@
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QInputDialog>
 #include <QMenu>
