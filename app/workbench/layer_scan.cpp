@@ -4,7 +4,6 @@
 
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
-#include "core/policies/policy_input.h"
 
 #include <algorithm>
 #include <utility>

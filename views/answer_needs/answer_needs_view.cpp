@@ -1,6 +1,5 @@
 // What the expected answer needs: the loss without each chunk, scores of the tokens, and what the panes keep of them.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/answer_needs/answer_needs_data.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"

@@ -1,6 +1,5 @@
 // The attention map as a view: options, layout, finding, facts.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/attention_map/map_picture.h"
 #include "views/common/chart.h"
 #include "views/common/view_options.h"

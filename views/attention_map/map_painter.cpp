@@ -1,5 +1,4 @@
 // The parts of the attention map: one image, thin rails of kept tokens along its edges, and lines over it.
-#include "core/engine/score_arithmetic.h"
 #include "core/run/run.h"
 #include "views/attention_map/map_picture.h"
 

@@ -2,7 +2,6 @@
 // retention at which each policy meets tau. Proxies are hollow and labelled.
 #include "core/calibration/calibration.h"
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/calibration/calibration_picture.h"
 #include "views/common/chart.h"
 #include "views/common/view_facts.h"

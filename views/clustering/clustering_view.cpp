@@ -1,7 +1,6 @@
 // SubGen promises sublinear memory if keys form few clusters. The view shows the clusters, their growth with the stream
 // and with the radius, and the reservoirs.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/clustering/clustering_pictures.h"
 #include "views/common/pane_offers.h"
 

@@ -2,7 +2,6 @@
 #include "views/common/balance_words.h"
 
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 
 #include <cstdlib>
 #include <utility>

@@ -1,6 +1,5 @@
 // Cosines and norms of keys and queries as distributions, and two statements of KeyDiff held against every query.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/geometry/geometry_painter.h"

@@ -1,6 +1,5 @@
 // The whole model as a table of colours: layers down, heads across. A cell is a head; a click opens that head.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/common/chart.h"
 #include "views/common/colour_scale.h"
 #include "views/common/measure_options.h"

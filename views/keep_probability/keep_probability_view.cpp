@@ -1,7 +1,6 @@
 // How often each token is kept when only the seed changes.
 #include "core/metrics/statistics.h"
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"

@@ -1,7 +1,6 @@
 // Keys of one head on two of their principal axes, or unfolded by t-SNE. All panes share the places of the tokens and
 // the range, so that two panes differ by their policy alone.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "core/run/run.h"
 #include "views/common/view_options.h"
 #include "views/key_projection/projection_frame.h"

@@ -1,6 +1,5 @@
 // Paints the projection: evicted tokens first and kept ones last, so that kept tokens stay visible, then selected and
 // hovered tokens and centres.
-#include "core/engine/score_arithmetic.h"
 #include "views/key_projection/projection_marks.h"
 
 #include "views/common/token_marks.h"

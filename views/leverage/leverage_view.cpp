@@ -1,7 +1,6 @@
 // Leverage of each key, exact and sketched: concentration on the left, agreement on the right, or a single plot.
 #include "core/metrics/theory.h"
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/leverage/leverage_pictures.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // Agreement of the panes in one KV head, as a matrix of Jaccard overlaps and as bars of how many panes keep a token.
-#include "core/engine/score_arithmetic.h"
 #include "core/metrics/fidelity.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"

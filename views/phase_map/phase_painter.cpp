@@ -1,7 +1,6 @@
 // The cells of a phase map: a sequential map for a measure, the winner's identity with its letter otherwise.
 #include "views/phase_map/phase_painter.h"
 
-#include "core/engine/score_arithmetic.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy_spec.h"
 #include "core/policies/selection.h"

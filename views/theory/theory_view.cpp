@@ -1,7 +1,6 @@
 // Theorems as rows: margin of each requirement and of each measured error against its bound, on one logarithmic axis
 // around 1. To the right of 1 a requirement is met, or the measurements of this capture lie within the bound.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/common/chart.h"
 #include "views/common/view_facts.h"
 #include "views/theory/theory_data.h"

@@ -1,5 +1,4 @@
 // Draws one line of the token strip: ground, bars, text and frames, in that order.
-#include "core/engine/score_arithmetic.h"
 #include "views/token_strip/strip_picture.h"
 
 #include "views/common/policy_style.h"

@@ -1,7 +1,6 @@
 // Two prompts of one model under the same policies: a table of both and their difference, and every head as a mark
 // whose distance from the diagonal is that difference.
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"

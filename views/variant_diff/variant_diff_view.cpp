@@ -1,7 +1,6 @@
 // Paper against authors' code against libraries, as lists of tokens at one budget.
 #include "core/metrics/fidelity.h"
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/policy_input.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"

@@ -1,5 +1,4 @@
 // Texts and height of a row per variant: everything where there is room; names and rails always.
-#include "core/engine/score_arithmetic.h"
 #include "core/metrics/fidelity.h"
 #include "views/scene/axes.h"
 #include "views/variant_diff/variant_facts.h"

@@ -3,7 +3,6 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
-#include "core/policies/policy_input.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
