@@ -2,7 +2,6 @@
 #include "app/command_line/live_needs.h"
 
 #include "app/command_line/table_rows.h"
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
 

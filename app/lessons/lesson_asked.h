@@ -2,7 +2,6 @@
 
 #include "app/study/makers/view_data_maker.h"
 #include "core/base/error.h"
-#include "core/engine/tensor.h"
 
 #include <cstddef>
 #include <memory>

@@ -5,7 +5,6 @@
 #include "app/study/compared_capture.h"
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/session_requests.h"
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
 #include "core/base/random_source.h"
 #include "views/common/colour_scale.h"

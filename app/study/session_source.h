@@ -2,7 +2,6 @@
 
 #include "app/live/live_context.h"
 #include "app/study/session.h"
-#include "core/base/checkpoint.h"
 
 #include <memory>
 #include <string>

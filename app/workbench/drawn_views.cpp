@@ -1,7 +1,6 @@
 // One place decides whether a picture waits for the next one.
 #include "app/workbench/drawn_views.h"
 
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 // contradictory and what that disables. Checks that read every tensor run only on request.
 #include "core/capture/capture_doctor.h"
 
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
 #include "core/base/row_source.h"
 #include "core/capture/capture_metadata.h"

@@ -1,7 +1,6 @@
 // A capture in memory, with the same behaviour as the HDF5 reader.
 #include "core/capture/memory_capture.h"
 
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
 #include "core/capture/rope.h"
 

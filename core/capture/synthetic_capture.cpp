@@ -3,10 +3,8 @@
 // in the slowest coordinate pairs, as in real models.
 #include "core/capture/synthetic_capture.h"
 
-#include "core/base/checkpoint.h"
 #include "core/base/parallel.h"
 #include "core/base/random.h"
-#include "core/base/row_source.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/rope.h"
 #include "core/capture/synthetic_text.h"

@@ -2,7 +2,6 @@
 // all queries are several times as large as the keys.
 #include "core/run/layer_reads.h"
 
-#include "core/capture/capture.h"
 #include "core/policies/policy_needs.h"
 
 #include <algorithm>

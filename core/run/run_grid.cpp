@@ -4,7 +4,6 @@
 
 #include "core/base/spare_memory.h"
 #include "core/base/thread_wait.h"
-#include "core/capture/capture.h"
 #include "core/run/layer_work.h"
 
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // Derived facts of a result: stored bytes, kept sets for measures, whether it was measured.
-#include "core/capture/capture.h"
-#include "core/metrics/fidelity.h"
 #include "core/run/run.h"
 
 #include "core/base/error.h"
+#include "core/capture/capture.h"
+#include "core/metrics/fidelity.h"
 #include "core/run/stored_rows.h"
 
 namespace kvscope {

@@ -112,7 +112,7 @@ function(kvscope_compile_tests target)
     target_sources(${target} PRIVATE ${ARGN})
     return()
   endif()
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage) # unnamed namespaces of included files
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage) # GCC warns of unnamed namespaces in included files
   set(script ${CMAKE_SOURCE_DIR}/tests/support/join_tests.cmake)
   list(LENGTH ARGN count)
   set(begin 0)

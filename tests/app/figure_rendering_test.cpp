@@ -6,7 +6,6 @@
 #include "app/report/report.h"
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
-#include "core/base/row_source.h"
 #include "core/capture/open_capture.h"
 #include "tests/support/cpu_runner.h"
 #include "tests/support/source_dir.h"

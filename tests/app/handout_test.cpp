@@ -2,7 +2,6 @@
 #include <QtTest>
 
 #include "app/report/handout.h"
-#include "core/base/row_source.h"
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

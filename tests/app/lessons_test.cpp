@@ -13,7 +13,6 @@
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/study/session_source.h"
-#include "core/base/row_source.h"
 #include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"

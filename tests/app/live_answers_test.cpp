@@ -4,7 +4,6 @@
 #include "app/study/answer_attention.h"
 #include "app/study/loss_curves.h"
 #include "app/study/session_file.h"
-#include "core/base/row_source.h"
 #include "core/metrics/fidelity.h"
 #include "core/run/head_means.h"
 #include "tests/app/live_bench.h"

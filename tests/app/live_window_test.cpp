@@ -8,7 +8,6 @@
 #include "app/window/actions/window_actions.h"
 #include "app/window/dialogs/from_text_dialog.h"
 #include "app/window/docks/dock_layout.h"
-#include "core/base/row_source.h"
 #include "core/run/stage_cache.h"
 #include "tests/app/answer_context.h"
 #include "tests/app/answer_file_dialog.h"

@@ -1,7 +1,6 @@
 // The manual inside the program: all pages are there, links lead from page to page, pictures are drawn.
 #include "app/window/actions/window_actions.h"
 #include "app/window/dialogs/manual_window.h"
-#include "core/base/row_source.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

@@ -8,7 +8,6 @@
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
 #include "app/workbench/second_workbench.h"
-#include "core/base/row_source.h"
 #include "core/capture/synthetic_capture.h"
 #include "core/run/record_results.h"
 #include "tests/app/manual_workbench.h"

@@ -5,7 +5,6 @@
 #include "app/study/compared_capture.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
-#include "core/base/row_source.h"
 #include "tests/app/session_fixture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/source_dir.h"

@@ -7,7 +7,6 @@
 #include "app/window/panels/budget_bar.h"
 #include "app/window/widgets/value_slider.h"
 #include "app/workbench/second_workbench.h"
-#include "core/base/row_source.h"
 #include "core/run/stage_cache.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"

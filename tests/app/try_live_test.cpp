@@ -5,7 +5,6 @@
 #include "app/live/command_words.h"
 #include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
-#include "core/base/row_source.h"
 #include "tests/app/answer_context.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"

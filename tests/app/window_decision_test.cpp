@@ -1,6 +1,5 @@
 // Why a token is kept or evicted, as a sentence, and the budget at which that changes, set by a click.
 #include "app/window/panels/decision_block.h"
-#include "core/run/token_decision.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 

@@ -6,7 +6,6 @@
 #include "app/window/style/system_theme.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/workbench/second_workbench.h"
-#include "core/base/row_source.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/drop_url.h"
 #include "tests/app/window_fixture.h"

@@ -6,7 +6,6 @@
 #include "app/window/docks/dock_layout.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/widgets/value_slider.h"
-#include "core/base/row_source.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"

@@ -6,7 +6,6 @@
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/panels/lesson_question.h"
-#include "core/base/row_source.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"

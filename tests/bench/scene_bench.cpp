@@ -2,7 +2,6 @@
 // data of a view are computed once; only building the scene is timed.
 #include "app/report/headless.h"
 #include "app/text/qt_text_service.h"
-#include "core/base/checkpoint.h"
 #include "core/engine/engine.h"
 #include "core/run/run.h"
 #include "tests/support/memory_synthetic.h"

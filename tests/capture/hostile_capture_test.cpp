@@ -1,9 +1,7 @@
 // Files that kill the HDF5 library, hang it, or make a careless reader write where it must not. Each is a sound capture
 // with changed bytes or an odd object; every one is refused, or read as if the odd object were not there. The bytes
 // were found by tests/fuzz/mutate.py; without the child process each of these rows ends the test program.
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
-#include "core/base/row_source.h"
 #include "core/capture/calibration_rows.h"
 #include "core/capture/capture.h"
 #include "core/capture/h5_writer.h"

@@ -1,8 +1,6 @@
 // Writes captures and reads them back: every stored type, all queries or the last ones, with and without RoPE,
 // compressed or not. What comes back must be what the stored type can hold, bit for bit.
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
-#include "core/base/row_source.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/open_capture.h"
 #include "tests/support/error_message.h"

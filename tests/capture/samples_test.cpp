@@ -1,6 +1,4 @@
 // Opens the sample captures that live in the repository and holds what the reader says against what the files state.
-#include "core/base/checkpoint.h"
-#include "core/base/row_source.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
 #include "tests/support/larger_error.h"

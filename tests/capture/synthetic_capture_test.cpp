@@ -1,7 +1,5 @@
 // The synthetic captures must have the geometry that they promise, because policies are evaluated with it.
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
-#include "core/base/row_source.h"
 #include "core/capture/open_capture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/larger_error.h"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/base/checkpoint.h"
 #include "core/capture/import/imported_capture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/tensor_files.h"

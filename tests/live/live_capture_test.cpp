@@ -5,7 +5,6 @@
 #include "app/live/live_answers.h"
 #include "app/live/live_client.h"
 #include "app/live/tensor_stream.h"
-#include "core/base/row_source.h"
 #include "core/policies/policy_spec.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/cpu_runner.h"

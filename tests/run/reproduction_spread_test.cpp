@@ -1,5 +1,4 @@
 // What a reproduction averages over, what its spread is over, and what it must say or refuse: against single runs.
-#include "core/metrics/fidelity.h"
 #include "tests/run/reproduction_fixture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"

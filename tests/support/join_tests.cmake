@@ -1,5 +1,5 @@
 # Writes OUT, a source that includes the TESTS (a list with commas): all of their headers first, then each test in a
-# namespace of its own, so that names of one test do not meet those of another.
+# namespace of its own, so that names of one test do not meet those of another. Macros do: a test undefines its own.
 string(REPLACE "," ";" TESTS "${TESTS}")
 # The last three are what the output of moc includes.
 set(headers "#include <QtTest>" "#include <memory>" "#include <QtCore/qbytearray.h>" "#include <QtCore/qmetatype.h>")

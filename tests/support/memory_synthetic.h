@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/base/row_source.h"
 #include "core/capture/memory_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "core/capture/synthetic_text.h"

@@ -1,7 +1,7 @@
 // The parts of the attention map: one image, thin rails of kept tokens along its edges, and lines over it.
-#include "core/run/run.h"
 #include "views/attention_map/map_picture.h"
 
+#include "core/run/run.h"
 #include "views/common/pane_identity.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/policy.h"
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 #include "views/block_timeline/block_measures.h"
 #include "views/common/chart.h"

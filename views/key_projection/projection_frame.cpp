@@ -1,7 +1,6 @@
 // Axes, legend, notes and caption around the marks of the key projection.
 #include "views/key_projection/projection_frame.h"
 
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 #include "views/common/chart.h"
 

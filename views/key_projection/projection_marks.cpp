@@ -1,7 +1,6 @@
 // The marks of the key projection and its legend.
 #include "views/key_projection/projection_marks.h"
 
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 #include "views/common/token_marks.h"
 

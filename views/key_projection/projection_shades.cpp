@@ -1,6 +1,5 @@
 // Colours of the key projection by a value: position, score, norm, or number of panes that keep the token.
 #include "core/policies/policy.h"
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 #include "views/key_projection/projection_marks.h"
 

@@ -2,7 +2,6 @@
 #include "views/phase_map/phase_painter.h"
 
 #include "core/metrics/measures.h"
-#include "core/policies/policy_spec.h"
 #include "core/policies/selection.h"
 #include "core/run/run.h"
 #include "views/common/pane_identity.h"

@@ -3,7 +3,6 @@
 #include "views/score_plane/score_plane.h"
 
 #include "core/policies/policy.h"
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 
 #include <fmt/format.h>

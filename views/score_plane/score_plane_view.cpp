@@ -2,7 +2,6 @@
 // Turning lambda turns the line, changing the budget moves it.
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
-#include "core/policies/policy_spec.h"
 #include "core/run/run.h"
 #include "views/common/chart.h"
 #include "views/common/pane_offers.h"

@@ -1,5 +1,4 @@
 // Paper against authors' code against libraries, as lists of tokens at one budget.
-#include "core/metrics/fidelity.h"
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"

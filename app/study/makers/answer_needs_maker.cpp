@@ -3,7 +3,6 @@
 
 #include "app/study/answer_needs.h"
 #include "app/study/live_rows.h"
-#include "core/base/checkpoint.h"
 #include "views/answer_needs/answer_needs_data.h"
 
 namespace kvscope {

@@ -1,7 +1,6 @@
 // Token classes depend on the text alone, not on policy, head or cut.
 #include "app/study/makers/view_data_maker.h"
 
-#include "core/base/checkpoint.h"
 #include "views/token_classes/token_classes_data.h"
 
 #include <memory>

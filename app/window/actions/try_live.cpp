@@ -7,7 +7,6 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "core/base/error.h"
-#include "core/base/row_source.h"
 
 #include <QCoreApplication>
 #include <QDateTime>

@@ -3,7 +3,6 @@
 #include "core/capture/import/imported_capture.h"
 
 #include "core/base/atomic_file.h"
-#include "core/base/checkpoint.h"
 #include "core/base/error.h"
 #include "core/capture/import/model_file.h"
 #include "core/capture/import/token_list.h"
